@@ -1,0 +1,190 @@
+"""Atoms: convex, nonnegative functions that a model is written from.
+
+One letter means one thing everywhere in the package:
+
+    X, y        data and labels                    W      graph weights
+    w / theta   weights (d x k), b intercepts      K      a linear map
+    z / F       scores (rows x k)                  gram   a kernel matrix
+    v, t        prox point and step                lam    a strength
+    u           a dual point
+
+Every array an atom sees has two dimensions, ``(m, k)``: one column for each output. :meth:`Atom.__call__` takes
+one-dimensional input too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+from weakref import WeakKeyDictionary
+
+import cvxpy as cp
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from cvxstructreg.core.objective import Objective, Term
+    from cvxstructreg.core.quadratic_form import QuadraticForm
+    from cvxstructreg.core.separable import Separable
+
+Array = NDArray[np.float64]
+_ProxProblem = tuple[cp.Problem, cp.Variable, cp.Parameter, cp.Parameter]
+_PROX_PROBLEMS: WeakKeyDictionary[Any, dict[tuple[int, ...], _ProxProblem]] = WeakKeyDictionary()
+
+#: What an atom may offer beyond ``expr``. A class offers what it defines; nothing is found out by trying.
+CAPABILITIES = (
+    "value",
+    "prox",
+    "grad",
+    "hessp",
+    "lipschitz",
+    "conj",
+    "dual_norm",
+    "split",
+    "quadratic",
+    "separable",
+)
+
+
+class Atom:
+    """A convex nonnegative function f, defined by :meth:`expr`; all else computes the same thing faster.
+
+    A subclass must define :meth:`expr`. It may define any of these, each of which is tested against ``expr``:
+
+    ========================  ==============================================================================
+    ``value(z)``              f(z)
+    ``prox(v, t)``            argmin_x  t f(x) + 1/2 ||x - v||^2
+    ``grad(z)``               the gradient; present if and only if f is smooth
+    ``hessp(z, p)``           the Hessian at z times p
+    ``lipschitz()``           an upper bound of the gradient's Lipschitz constant
+    ``conj(u)``               sup_z <u, z> - f(z)
+    ``dual_norm(u)``          for a norm f: its dual norm, so that conj(u) is 0 if dual_norm(u) <= 1, else inf
+    ``split()``               (outer, K) with f(w) = outer(K w)
+    ``quadratic()``           f(w) = w'Mw: the :class:`~cvxstructreg.core.quadratic_form.QuadraticForm` M
+    ``separable()``           f(w) = sum of c_j |w_j| and bounds: a :class:`~cvxstructreg.core.separable.Separable`
+    ========================  ==============================================================================
+    """
+
+    #: What the atom acts on in a problem: "weights", "scores" (all rows), "rows" (labelled rows) or "function".
+    target: ClassVar[str] = "weights"
+    #: The objective in one line, as ``Problem.describe`` prints it, and the conventions people ask about.
+    formula: ClassVar[str] = "f(w)"
+    convention: ClassVar[str] = ""
+    capabilities: ClassVar[frozenset[str]] = frozenset()
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.capabilities = frozenset(
+            name for name in CAPABILITIES if getattr(cls, name, None) is not getattr(Atom, name, None)
+        )
+
+    @classmethod
+    def can(cls, *names: str) -> bool:
+        """Whether the class defines all of these capabilities."""
+        return cls.capabilities.issuperset(names)
+
+    def expr(self, z: cp.Expression) -> cp.Expression:
+        """The definition: a DCP-convex, nonnegative CVXPY expression of ``z``, an (m, k) expression."""
+        raise TypeError(f"{type(self).__name__} does not define expr(z), which every atom needs")
+
+    if TYPE_CHECKING:  # the optional part of the interface, for type checkers only
+
+        def grad(self, z: Array) -> Array: ...
+        def hessp(self, z: Array, p: Array) -> Array: ...
+        def lipschitz(self) -> float: ...
+        def conj(self, u: Array) -> float: ...
+        def dual_norm(self, u: Array) -> float: ...
+        def split(self) -> tuple[Atom, Any]: ...
+        def quadratic(self) -> QuadraticForm: ...
+        def separable(self) -> Separable: ...
+        @classmethod
+        def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Self, tuple[int, int]]]: ...
+
+    def value(self, z: Array) -> float:
+        """f(z), here by evaluating ``expr`` (minimised over auxiliary variables where it has some)."""
+        expression = self.expr(cp.Constant(z))
+        if expression.variables():
+            return float(cp.Problem(cp.Minimize(expression)).solve(solver=cp.CLARABEL))
+        return float(expression.value)
+
+    def prox(self, v: Array, t: float) -> Array:
+        """argmin_x  t f(x) + 1/2 ||x - v||^2, here by a cached CVXPY problem."""
+        problem, x, point, step = self._prox_problem(v.shape)
+        point.value, step.value = v / np.sqrt(t), np.sqrt(t)
+        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+        return np.asarray(x.value, dtype=float).reshape(v.shape)
+
+    def _prox_problem(self, shape: tuple[int, ...]) -> _ProxProblem:
+        compiled = _PROX_PROBLEMS.setdefault(self, {})
+        if shape not in compiled:
+            # f(x) + 1/2 ||a - v/sqrt(t)||^2 with x = sqrt(t) a: affine in each parameter, so compiled only once.
+            x, point, root = cp.Variable(shape), cp.Parameter(shape), cp.Parameter(nonneg=True)
+            scaled = cp.Variable(shape)
+            objective = cp.Minimize(self.expr(x) + 0.5 * cp.sum_squares(scaled - point))
+            compiled[shape] = (cp.Problem(objective, [x == root * scaled]), x, point, root)
+        return compiled[shape]
+
+    def __call__(self, z: Any) -> Any:
+        """A CVXPY expression in gives the expression of f; an array in gives its value."""
+        if isinstance(z, cp.Expression):
+            return self.expr(z if z.ndim == 2 else cp.reshape(z, (z.size, 1), order="F"))
+        return self.value(as_columns(z, "z"))
+
+    def on_scores(self) -> Term:
+        """The same function of the scores F of all rows instead of the weights."""
+        from cvxstructreg.core.objective import Term
+
+        if self.target not in ("weights", "scores"):
+            raise ValueError(f"{type(self).__name__} acts on its own rows already; on_scores() is for penalties")
+        return Term(self, 1.0, "scores")
+
+    def __rmul__(self, scale: float) -> Term:
+        from cvxstructreg.core.objective import Term
+
+        return Term(self, scale, self.target)
+
+    __mul__ = __rmul__
+
+    def __add__(self, other: Any) -> Objective:
+        from cvxstructreg.core.objective import Objective
+
+        return Objective.of(self) + other
+
+    def __radd__(self, other: Any) -> Objective:
+        from cvxstructreg.core.objective import Objective
+
+        return Objective.of(self) if other == 0 else Objective.of(other) + self
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+def as_columns(values: Any, name: str) -> Array:
+    """A finite float array of shape (m, k); a vector becomes one column."""
+    array = np.asarray(values, dtype=float)
+    if array.ndim not in (1, 2):
+        raise ValueError(f"{name} must have one or two dimensions, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} contains NaN or infinite values")
+    return array.reshape(-1, 1) if array.ndim == 1 else array
+
+
+def freeze(instance: Any, **fields: Any) -> None:
+    """Set validated fields of a frozen dataclass; arrays become read-only."""
+    for name, value in fields.items():
+        if isinstance(value, np.ndarray):
+            value = value.copy()
+            value.flags.writeable = False
+        object.__setattr__(instance, name, value)
+
+
+def conjugate(atom: Atom, u: Array) -> float:
+    """f*(u) by ``conj``, or by ``dual_norm`` for a norm (0 inside its dual ball up to round-off, else inf)."""
+    if atom.can("conj"):
+        return atom.conj(u)
+    return 0.0 if atom.dual_norm(u) <= 1.0 + 1e-12 else np.inf
+
+
+def has_conjugate(atom: Atom) -> bool:
+    """Whether a duality gap can be computed with this atom."""
+    return atom.can("conj") or atom.can("dual_norm")

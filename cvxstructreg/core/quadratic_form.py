@@ -1,0 +1,135 @@
+"""Quadratic forms w'Mw, kept sparse: by matrix, by factor, or with some variables minimised out."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+
+from cvxstructreg.core.atom import Array
+
+#: Up to this size a dense eigendecomposition is a reasonable way to learn about a form.
+DENSE_LIMIT = 1000
+
+
+class QuadraticForm:
+    """q(w) = w'Mw, summed over the columns of w.
+
+    ``M`` is given as a matrix, or as ``N'N`` by its factor, or as the Schur complement left when the columns
+    ``eliminated`` of the factor are minimised out: q(w) = min over mu of ||N_keep w + N_elim mu||^2.
+    """
+
+    def __init__(self, matrix: Any = None, factor: Any = None, eliminated: Any = None) -> None:
+        self._matrix = matrix
+        self.factor = factor
+        self._projector: Array | None = None
+        self._columns = None
+        if eliminated is not None and np.size(eliminated):
+            keep = np.setdiff1d(np.arange(factor.shape[1]), eliminated)
+            columns = sp.csr_array(factor[:, eliminated])
+            self.factor = sp.csr_array(factor[:, keep])
+            # virtual nodes that no row mentions have an empty column: the pseudo-inverse leaves them out
+            self._projector = scipy.linalg.pinvh((columns.T @ columns).toarray())
+            self._columns = columns
+        self.size: int = (self.factor if matrix is None else matrix).shape[1]
+
+    @classmethod
+    def diagonal_form(cls, weights: Array) -> QuadraticForm:
+        """sum_j weights_j w_j^2."""
+        return cls(matrix=sp.diags_array(weights, format="csr"))
+
+    @property
+    def is_operator(self) -> bool:
+        """Whether M is only available as a product (variables were eliminated)."""
+        return self._projector is not None
+
+    @cached_property
+    def matrix(self) -> Any:
+        """M itself, sparse where it was given sparse; dense after elimination."""
+        if self.is_operator:
+            dense = self.apply(np.eye(self.size))
+            return (dense + dense.T) / 2
+        if self._matrix is not None:
+            return self._matrix
+        product = self.factor.T @ self.factor
+        return sp.csr_array(product) if sp.issparse(product) else product
+
+    @cached_property
+    def diagonal(self) -> Array | None:
+        """The diagonal when M is diagonal, else None."""
+        if self.is_operator or not sp.issparse(self.matrix):
+            return None
+        matrix = sp.coo_array(self.matrix)
+        off = (matrix.row != matrix.col) & (matrix.data != 0)
+        return None if off.any() else np.asarray(self.matrix.diagonal(), dtype=float)
+
+    def apply(self, w: Array) -> Array:
+        """M w."""
+        if self.factor is None:
+            return np.asarray(self._matrix @ w)
+        return np.asarray(self.factor.T @ self._residual(w))
+
+    def _residual(self, w: Array) -> Array:
+        residual = np.asarray(self.factor @ w)
+        if self._columns is not None:
+            residual = residual - self._columns @ (self._projector @ (self._columns.T @ residual))
+        return residual
+
+    def value(self, w: Array) -> float:
+        """w'Mw."""
+        if self.factor is None:
+            return max(0.0, float(np.sum(w * (self._matrix @ w))))
+        return float(np.sum(self._residual(w) ** 2))
+
+    @cached_property
+    def largest_eigenvalue(self) -> float:
+        """An upper bound of the largest eigenvalue of M: exact for small forms."""
+        if self.size <= DENSE_LIMIT:
+            return float(max(0.0, self._spectrum[0][-1]))
+        norm = spla.norm if sp.issparse(self.factor if self.factor is not None else self._matrix) else np.linalg.norm
+        base = self.factor if self.factor is not None else self._matrix
+        bound = float(norm(base, 1) * norm(base, np.inf))  # ||N||_2^2 <= ||N||_1 ||N||_inf; elimination shrinks it
+        return bound if self.factor is not None else float(np.sqrt(bound))
+
+    @cached_property
+    def smallest_eigenvalue(self) -> float:
+        """A lower bound of the smallest eigenvalue of M, from the diagonal or a small spectrum, else 0."""
+        if self.diagonal is not None:
+            return float(self.diagonal.min())
+        if self.size > DENSE_LIMIT:
+            return 0.0
+        values = self._spectrum[0]
+        return float(max(0.0, values[0] - self.size * np.finfo(float).eps * max(values[-1], 0.0)))
+
+    @cached_property
+    def _spectrum(self) -> tuple[Array, Array]:
+        values, vectors = np.linalg.eigh(to_dense(self.matrix))
+        return values, vectors
+
+    def prox(self, v: Array, t: float) -> Array:
+        """(I + 2 t M)^-1 v."""
+        if self.diagonal is not None:
+            return v / (1.0 + 2.0 * t * self.diagonal[:, None])
+        if self.is_operator or not sp.issparse(self.matrix):
+            return np.asarray(scipy.linalg.solve(np.eye(self.size) + 2.0 * t * self.matrix, v, assume_a="pos"))
+        system = sp.csc_array(sp.eye_array(self.size) + 2.0 * t * self.matrix)
+        return np.asarray(spla.splu(system).solve(np.ascontiguousarray(v)))
+
+    def conj(self, u: Array) -> float:
+        """1/4 u'M^+ u, infinite where u leaves the range of M; by a dense eigendecomposition."""
+        values, vectors = self._spectrum
+        kept = values > self.size * np.finfo(float).eps * max(values[-1], 0.0)
+        coordinates = vectors.T @ u
+        outside = np.linalg.norm(coordinates[~kept])
+        if outside > 1e-9 * max(1.0, float(np.linalg.norm(u))):
+            return np.inf
+        return float(0.25 * np.sum(coordinates[kept] ** 2 / values[kept, None]))
+
+
+def to_dense(matrix: Any) -> Array:
+    """A dense float array of a dense or sparse matrix."""
+    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix, dtype=float)
