@@ -60,7 +60,7 @@ class Atom:
     ``conj(u)``               sup_z <u, z> - f(z)
     ``dual_norm(u)``          for a norm f: its dual norm, so that conj(u) is 0 if dual_norm(u) <= 1, else inf
     ``split()``               (outer, K) with f(w) = outer(K w)
-    ``quadratic()``           f(w) = w'Mw: the :class:`~cvxstructreg.core.quadratic_form.QuadraticForm` M
+    ``quadratic(m)``          f(w) = w'Mw: the :class:`~cvxstructreg.core.quadratic_form.QuadraticForm` M
     ``separable()``           f(w) = sum of c_j |w_j| and bounds: a :class:`~cvxstructreg.core.separable.Separable`
     ========================  ==============================================================================
     """
@@ -95,10 +95,20 @@ class Atom:
         def conj(self, u: Array) -> float: ...
         def dual_norm(self, u: Array) -> float: ...
         def split(self) -> tuple[Atom, Any]: ...
-        def quadratic(self) -> QuadraticForm: ...
+        def quadratic(self, m: int) -> QuadraticForm: ...
         def separable(self) -> Separable: ...
         @classmethod
         def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Self, tuple[int, int]]]: ...
+
+    @property
+    def size(self) -> int | None:
+        """The number of rows m the atom acts on; None if any."""
+        return None
+
+    def check_rows(self, m: int, what: str) -> None:
+        """Raise unless the atom can act on m rows, which are ``what`` (the features, the examples ...)."""
+        if self.size is not None and self.size != m:
+            raise ValueError(f"{self!r} is about {self.size} rows, but the model has {m} {what}")
 
     def value(self, z: Array) -> float:
         """f(z), here by evaluating ``expr`` (minimised over auxiliary variables where it has some)."""

@@ -27,14 +27,14 @@ class QuadraticForm:
         self._matrix = matrix
         self.factor = factor
         self._projector: Array | None = None
-        self._columns = None
+        self.eliminated: Any = None
         if eliminated is not None and np.size(eliminated):
             keep = np.setdiff1d(np.arange(factor.shape[1]), eliminated)
             columns = sp.csr_array(factor[:, eliminated])
             self.factor = sp.csr_array(factor[:, keep])
             # virtual nodes that no row mentions have an empty column: the pseudo-inverse leaves them out
             self._projector = scipy.linalg.pinvh((columns.T @ columns).toarray())
-            self._columns = columns
+            self.eliminated = columns
         self.size: int = (self.factor if matrix is None else matrix).shape[1]
 
     @classmethod
@@ -75,8 +75,8 @@ class QuadraticForm:
 
     def _residual(self, w: Array) -> Array:
         residual = np.asarray(self.factor @ w)
-        if self._columns is not None:
-            residual = residual - self._columns @ (self._projector @ (self._columns.T @ residual))
+        if self.eliminated is not None:
+            residual = residual - self.eliminated @ (self._projector @ (self.eliminated.T @ residual))
         return residual
 
     def value(self, w: Array) -> float:

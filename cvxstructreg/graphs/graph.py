@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import reprlib
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+
+from cvxstructreg.groups.groups import (
+    Names,
+    checked_count,
+    checked_names,
+    indices_of,
+    plural,
+    real_array,
+    weight_array,
+)
 
 # W_ij and W_ji that differ by no more than this fraction of the larger one are the same undirected edge.
 ROUND_OFF = 1e-12
@@ -32,7 +41,8 @@ class Graph:
 
     Examples
     --------
-    >>> graph = Graph.from_edges([("good", "great"), ("good", "bad")], [2.0, -1.0], names=["good", "great", "bad"])
+    >>> words = ["good", "great", "bad"]
+    >>> graph = Graph.from_edges([("good", "great"), ("good", "bad")], [2.0, -1.0], names=words)
     >>> graph
     Graph(3 nodes, 2 edges: 1 similar, 1 dissimilar, undirected)
     >>> graph.laplacian().toarray()
@@ -44,11 +54,11 @@ class Graph:
     def __init__(self, weights: Any, names: Iterable[str] | None = None, virtual: ArrayLike | None = None):
         """Check and copy the weights; see the class."""
         matrix = _square_coo(weights)
-        self._names = None if names is None else checked_names(names, matrix.shape[0], "node")
+        self._names = checked_names(names, matrix.shape[0], "node")
         self._weights, self._is_directed = _with_direction(_canonical_csr(matrix, self._names))
         self._virtual = np.unique(self._indices([] if virtual is None else virtual, "virtual"))
         if len(self._virtual) == self.n_nodes:
-            raise ValueError(f"all {self.n_nodes} nodes are virtual; at least one must be a feature")
+            raise ValueError("every node is virtual; at least one must be a feature of the data")
 
     @classmethod
     def from_edges(
@@ -85,20 +95,17 @@ class Graph:
         """
         if duplicates not in ("error", "sum"):
             raise ValueError(f'duplicates must be "error" or "sum", not {duplicates!r}')
-        names = None if names is None else checked_names(names, n_nodes, "node")
+        names = checked_names(names, n_nodes, "node")
         ends = _pair_indices(pairs, names)
         n = _count_nodes(ends, n_nodes, names)
         _check_range(ends.ravel(), n, "pairs")
         if not directed:
             ends = np.sort(ends, axis=1)
-        i, j = ends.T
-        values = _edge_weights(weights, len(ends))
-        if np.any(i == j):
-            loop = i[np.argmax(i == j)]
-            raise ValueError(f"pair {_edge(loop, loop, names)} ties a node to itself; remove it from pairs")
-        _check_duplicates(i, j, values, n, names, allow_sum=duplicates == "sum")
-        upper = sparse.csr_array((values, (i, j)), shape=(n, n))
-        return cls(upper if directed else upper + upper.T, names, virtual)
+        values = weight_array(weights, len(ends), "pair")
+        edges = sparse.coo_array((values, (ends[:, 0], ends[:, 1])), shape=(n, n))
+        _check_duplicates(edges, names, allow_sum=duplicates == "sum")
+        W = edges.tocsr()
+        return cls(W if directed else W + W.T, names, virtual)
 
     @property
     def n_nodes(self) -> int:
@@ -126,12 +133,12 @@ class Graph:
         return self._weights.copy()
 
     @property
-    def names(self) -> tuple[str, ...] | None:
+    def names(self) -> Names:
         """Names of all nodes, or None."""
         return self._names
 
     @property
-    def feature_names(self) -> tuple[str, ...] | None:
+    def feature_names(self) -> Names:
         """Names of the nodes that are not virtual, or None."""
         return None if self._names is None else tuple(self._names[i] for i in self.features)
 
@@ -142,7 +149,7 @@ class Graph:
 
     @property
     def features(self) -> NDArray[np.int64]:
-        """Indices of the nodes that are not virtual, increasing: feature j of the data is node features[j]."""
+        """Indices of the nodes that are not virtual: feature j of the data is node features[j]."""
         return np.delete(np.arange(self.n_nodes), self._virtual)
 
     @property
@@ -171,7 +178,7 @@ class Graph:
     @property
     def degrees(self) -> NDArray[np.float64]:
         """Row sums of |W|."""
-        return np.bincount(self._rows(), np.abs(self._weights.data), minlength=self.n_nodes)
+        return np.asarray(abs(self._weights).sum(axis=1))
 
     def similarity(self) -> Graph:
         """max(W, 0): the graph with only the similarity edges, on the same nodes."""
@@ -199,19 +206,20 @@ class Graph:
         Rows come in the order of `edges()`. B'B is the Laplacian.
         """
         self._require_undirected("the incidence matrix")
-        i, j, w = self.edges()
+        (i, j, w), index = self.edges(), self._weights.indices.dtype
         root = np.sqrt(np.abs(w))
         at_i, at_j = root, -np.sign(w) * root
         if normalized:
             scale = np.sqrt(self.degrees)
             at_i, at_j = at_i / scale[i], at_j / scale[j]
         data, columns = np.column_stack([at_i, at_j]).ravel(), np.column_stack([i, j]).ravel()
-        return sparse.csr_array((data, columns, np.arange(0, len(data) + 1, 2)), shape=(len(w), self.n_nodes))
+        parts = (data, columns.astype(index), np.arange(0, len(data) + 1, 2, dtype=index))
+        return sparse.csr_array(parts, shape=(len(w), self.n_nodes))
 
     def laplacian(self, normalized: bool = False) -> sparse.csr_array:
         """L = D - W with D the row sums of |W|; D^-1/2 L D^-1/2 when normalized.
 
-        w'Lw = 1/2 sum_ij |W_ij| (w_i - s_ij w_j)^2, so L = B'B is positive semidefinite for signed graphs too.
+        w'Lw = 1/2 sum_ij |W_ij| (w_i - s_ij w_j)^2, so L = B'B is positive semidefinite even with signs.
         Rows and columns of isolated nodes are zero.
         """
         self._require_undirected("the Laplacian")
@@ -233,46 +241,42 @@ class Graph:
         array([[0. , 1.5],
                [1.5, 0. ]])
         """
-        if how not in ("max", "mean", "min"):
+        combine = {
+            "max": lambda part: part.maximum(part.T),
+            "mean": lambda part: 0.5 * part + 0.5 * part.T,
+            "min": lambda part: part.minimum(part.T),
+        }.get(how)
+        if combine is None:
             raise ValueError(f'how must be "max", "mean" or "min", not {how!r}')
         signs = self._weights.sign()
         conflict = signs.multiply(signs.T).minimum(0).tocoo()
         if conflict.nnz:
-            edge = _edge(conflict.row[0], conflict.col[0], self._names)
+            edge = _show(self._names, conflict.row[0], conflict.col[0])
             raise ValueError(
-                f"edge {edge} is similar in one direction and dissimilar in the other; "
+                f"edge ({edge}) is similar in one direction and dissimilar in the other; "
                 "symmetrize graph.similarity() and graph.dissimilarity() separately"
             )
-        parts = [self._weights.maximum(0), -self._weights.minimum(0)]
-        if how == "mean":
-            similar, dissimilar = (0.5 * part + 0.5 * part.T for part in parts)
-        elif how == "max":
-            similar, dissimilar = (part.maximum(part.T) for part in parts)
-        else:
-            similar, dissimilar = (part.minimum(part.T) for part in parts)
-        return Graph(similar - dissimilar, self._names, self._virtual)
+        similar, dissimilar = self._weights.maximum(0), -self._weights.minimum(0)
+        return Graph(combine(similar) - combine(dissimilar), self._names, self._virtual)
 
     def subgraph(self, nodes: ArrayLike) -> Graph:
         """W[nodes, nodes]: the given nodes (indices, names or a boolean mask) in the given order."""
         chosen = self._indices(nodes, "nodes")
         values, counts = np.unique(chosen, return_counts=True)
         if np.any(counts > 1):
-            repeated = _node(values[np.argmax(counts > 1)], self._names)
+            repeated = _show(self._names, values[np.argmax(counts > 1)])
             raise ValueError(f"node {repeated} is given twice; a subgraph has each node once")
         names = None if self._names is None else [self._names[i] for i in chosen]
         return Graph(self._weights[chosen][:, chosen], names, np.isin(chosen, self._virtual))
 
     def __repr__(self) -> str:
         """One line with the number of nodes and edges."""
-        parts = [_plural(self.n_nodes, "node"), _plural(self.n_edges, "edge")]
-        if self.is_signed:
-            n_dissimilar = int(np.sum(self.edges()[2] < 0))
-            parts[1] += f": {self.n_edges - n_dissimilar} similar"
-            parts.append(f"{n_dissimilar} dissimilar")
-        parts.append("directed" if self.is_directed else "undirected")
-        if self.n_virtual:
-            parts.append(f"{self.n_virtual} virtual")
-        return f"Graph({', '.join(parts)})"
+        n_dissimilar = int(np.sum(self.edges()[2] < 0))
+        size = f"{plural(self.n_nodes, 'node')}, {plural(self.n_edges, 'edge')}"
+        signs = f": {self.n_edges - n_dissimilar} similar, {n_dissimilar} dissimilar" if n_dissimilar else ""
+        direction = "directed" if self.is_directed else "undirected"
+        virtual = f", {self.n_virtual} virtual" if self.n_virtual else ""
+        return f"Graph({size}{signs}, {direction}{virtual})"
 
     def _rows(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(self.n_nodes), np.diff(self._weights.indptr))
@@ -291,86 +295,40 @@ class Graph:
 
     def _require_undirected(self, what: str) -> None:
         if self.is_directed:
-            raise ValueError(f"{what} needs an undirected graph, this one is directed; use graph.symmetrized()")
-
-
-def checked_names(names: Iterable[str], count: int | None, kind: str, unique: bool = True) -> tuple[str, ...]:
-    """Return the names as a tuple of str, after checking their type, number and (if asked) distinctness."""
-    if isinstance(names, str):
-        raise TypeError(f"{kind} names must be a list of strings, not the single string {names!r}")
-    given = tuple(names.tolist() if hasattr(names, "tolist") else names)
-    for name in given:
-        if not isinstance(name, str):
-            raise TypeError(f"{kind} names must be strings, not {name!r}; use [str(name) for name in names]")
-    if count is not None and len(given) != count:
-        raise ValueError(f"{len(given)} {kind} names for {_plural(count, kind)}; give one name for each")
-    if unique and len(set(given)) < len(given):
-        name, times = Counter(given).most_common(1)[0]
-        raise ValueError(f"{kind} name {name!r} occurs {times} times; make the names distinct")
-    return tuple(map(str, given))
-
-
-def indices_of(items: NDArray[Any], names: tuple[str, ...] | None, kind: str) -> NDArray[np.int64]:
-    """Integer indices of the items, which are indices already or names to look up."""
-    if items.size == 0:
-        return np.zeros(items.shape, dtype=np.int64)
-    if items.dtype.kind in "iu":
-        return items.astype(np.int64)
-    if items.dtype.kind not in "UTO":
-        raise TypeError(f"{kind}s must be integer indices or names, not {items.dtype} values")
-    given = items.ravel().tolist()
-    if names is None:
-        raise TypeError(f"{given[0]!r} is no {kind} index; use integers, or pass the {kind} names as well")
-    position = {name: index for index, name in enumerate(names)}
-    try:
-        found = [position[name] for name in given]
-    except KeyError as error:
-        raise ValueError(f"unknown {kind} name {error.args[0]!r}; names are {reprlib.repr(names)}") from None
-    return np.array(found, dtype=np.int64).reshape(items.shape)
-
-
-def real_array(values: Any, what: str) -> NDArray[np.float64]:
-    """Return a new float64 array of the values, which must be real numbers."""
-    array = np.asarray(values)
-    _check_real(array.dtype, what)
-    return array.astype(np.float64)
-
-
-def _check_real(dtype: np.dtype[Any], what: str) -> None:
-    if dtype.kind not in "biuf":
-        raise TypeError(f"{what} must be real numbers, not {dtype}; convert them (.real, .astype(float)) first")
+            raise ValueError(
+                f"{what} needs an undirected graph; this one is directed: use graph.symmetrized()"
+            )
 
 
 def _square_coo(weights: Any) -> sparse.coo_array:
-    matrix = weights if sparse.issparse(weights) else np.asarray(weights)
-    _check_real(matrix.dtype, "graph weights")
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+    matrix = weights if sparse.issparse(weights) else real_array(weights, "graph weights")
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise ValueError(
-            f"graph weights must be a square matrix, not of shape {matrix.shape}; "
+            f"graph weights must be a square matrix with at least one node, not of shape {matrix.shape}; "
             "for a list of edges use Graph.from_edges(pairs, weights)"
         )
-    if matrix.shape[0] == 0:
-        raise ValueError("graph weights have shape (0, 0); a graph needs at least one node")
     coo = sparse.coo_array(matrix)
-    return sparse.coo_array((coo.data.astype(np.float64), (coo.row, coo.col)), shape=coo.shape)
+    index = np.int32 if max(coo.nnz, coo.shape[0]) <= np.iinfo(np.int32).max else np.int64
+    ends = (coo.row.astype(index), coo.col.astype(index))
+    return sparse.coo_array((real_array(coo.data, "graph weights"), ends), shape=coo.shape)
 
 
-def _canonical_csr(coo: sparse.coo_array, names: tuple[str, ...] | None) -> sparse.csr_array:
+def _canonical_csr(coo: sparse.coo_array, names: Names) -> sparse.csr_array:
     finite = np.isfinite(coo.data)
     if not finite.all():
         bad = np.argmin(finite)
-        edge = _edge(coo.row[bad], coo.col[bad], names)
-        raise ValueError(f"the weight of edge {edge} is {coo.data[bad]}; weights must be finite, 0 for no edge")
+        edge = _show(names, coo.row[bad], coo.col[bad])
+        raise ValueError(f"edge ({edge}) has weight {coo.data[bad]}; weights must be finite, 0 for no edge")
     W = coo.tocsr()
     if W.nnz < coo.nnz:
-        _check_duplicates(coo.row, coo.col, coo.data, coo.shape[0], names, allow_sum=True)
+        _check_duplicates(coo, names, allow_sum=True)
     W.eliminate_zeros()
     W.sort_indices()
     loops = np.flatnonzero(W.diagonal())
     if len(loops):
         raise ValueError(
-            f"node {_node(loops[0], names)} has an edge to itself ({len(loops)} nonzero diagonal entries); "
-            "remove the diagonal, e.g. W.setdiag(0) or np.fill_diagonal(W, 0)"
+            f"node {_show(names, loops[0])} has an edge to itself; remove the diagonal of the matrix, "
+            "e.g. with W.setdiag(0), or the pair from the list of edges"
         )
     return W
 
@@ -386,39 +344,26 @@ def _with_direction(W: sparse.csr_array) -> tuple[sparse.csr_array, bool]:
     return (0.5 * W + 0.5 * transposed).tocsr(), False
 
 
-def _pair_indices(pairs: Any, names: tuple[str, ...] | None) -> NDArray[np.int64]:
-    shape: Any = "unequal lengths"
+def _pair_indices(pairs: Any, names: Names) -> NDArray[np.int64]:
+    given = pairs if hasattr(pairs, "__array__") else list(pairs)
     try:
-        array = np.asarray(pairs if hasattr(pairs, "__array__") else list(pairs))
-        shape = f"shape {array.shape}"
-    except ValueError:
-        array = np.zeros(1)
-    if array.size == 0:
-        array = np.zeros((0, 2), dtype=np.int64)
+        array = np.asarray(given) if len(given) else np.zeros((0, 2), dtype=np.int64)
+    except ValueError:  # numpy refuses rows of unequal lengths
+        array = np.zeros(0)
     if array.ndim != 2 or array.shape[1] != 2:
-        raise ValueError(f"pairs must be (node, node) pairs, not of {shape}; pass the weights separately")
+        sample = reprlib.repr(given)
+        raise ValueError(f"pairs must have two nodes each, not {sample}; weights are a separate argument")
     return indices_of(array, names, "node")
 
 
-def _count_nodes(ends: NDArray[np.int64], n_nodes: int | None, names: tuple[str, ...] | None) -> int:
+def _count_nodes(ends: NDArray[np.int64], n_nodes: int | None, names: Names) -> int:
     if names is not None:
         return len(names)
     if n_nodes is not None:
-        if not isinstance(n_nodes, int | np.integer):
-            raise TypeError(f"n_nodes must be an integer, not {n_nodes!r}")
-        return int(n_nodes)
+        return checked_count(n_nodes, "n_nodes")
     if not len(ends):
         raise ValueError("there are no pairs to infer the number of nodes from; pass n_nodes or names")
     return int(ends.max()) + 1
-
-
-def _edge_weights(weights: ArrayLike | None, n_pairs: int) -> NDArray[np.float64]:
-    values = real_array(1.0 if weights is None else weights, "edge weights")
-    if values.ndim == 0:
-        return np.full(n_pairs, values)
-    if values.shape != (n_pairs,):
-        raise ValueError(f"weights have shape {values.shape} for {n_pairs} pairs; give a scalar or one per pair")
-    return values
 
 
 def _check_range(indices: NDArray[np.int64], n_nodes: int, argument: str) -> None:
@@ -426,43 +371,29 @@ def _check_range(indices: NDArray[np.int64], n_nodes: int, argument: str) -> Non
     if outside.any():
         raise ValueError(
             f"node index {indices[np.argmax(outside)]} in {argument} is out of range: the graph has "
-            f"{_plural(n_nodes, 'node')}, numbered from 0; correct the index or the number of nodes"
+            f"{plural(n_nodes, 'node')}, numbered from 0; correct the index or the number of nodes"
         )
 
 
-def _check_duplicates(
-    i: NDArray[Any],
-    j: NDArray[Any],
-    w: NDArray[np.float64],
-    n_nodes: int,
-    names: tuple[str, ...] | None,
-    allow_sum: bool,
-) -> None:
-    _, pair, counts = np.unique(i.astype(np.int64) * n_nodes + j, return_inverse=True, return_counts=True)
+def _check_duplicates(edges: sparse.coo_array, names: Names, allow_sum: bool) -> None:
+    i, j, w = edges.row.astype(np.int64), edges.col, edges.data
+    _, pair, counts = np.unique(i * edges.shape[0] + j, return_inverse=True, return_counts=True)
     if len(counts) == len(pair):
         return
     both_signs = (np.bincount(pair, w > 0) > 0) & (np.bincount(pair, w < 0) > 0)
     if both_signs.any():
         first = np.argmax(both_signs[pair])
         raise ValueError(
-            f"edge {_edge(i[first], j[first], names)} is given both as similar and as dissimilar; "
+            f"edge ({_show(names, i[first], j[first])}) is given both as similar and as dissimilar; "
             "use two graphs in two separate penalty terms"
         )
     if not allow_sum:
         first = np.argmax(counts[pair] > 1)
         raise ValueError(
-            f"edge {_edge(i[first], j[first], names)} is given {counts[pair[first]]} times; "
+            f"edge ({_show(names, i[first], j[first])}) is given {counts[pair[first]]} times; "
             'remove the repetitions, or pass duplicates="sum" to add their weights'
         )
 
 
-def _node(index: int, names: tuple[str, ...] | None) -> str:
-    return str(index) if names is None else repr(names[index])
-
-
-def _edge(i: int, j: int, names: tuple[str, ...] | None) -> str:
-    return f"({_node(i, names)}, {_node(j, names)})"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def _show(names: Names, *nodes: int) -> str:
+    return ", ".join(str(node) if names is None else repr(names[node]) for node in nodes)

@@ -1,0 +1,1 @@
+"""The modeling core: atoms, models, problems, certificates."""

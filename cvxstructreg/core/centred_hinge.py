@@ -1,0 +1,82 @@
+"""Sums of hinges of centred rows: the one shape behind the sum-to-zero multiclass loss and dissimilarity pairs.
+
+    h(Z) = sum_ij c_ij ((Z_ij - mean_j Z_i. ) - tau)_+^p
+
+Centring each row is the sum-to-zero coding: a function of the centred scores does not change when all columns move
+together, so every other term of a model is free to choose rows that sum to zero.
+"""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+
+from cvxstructreg.core.atom import Array
+
+
+def centred(z: Array) -> Array:
+    """Rows minus their means."""
+    return z - z.mean(axis=1, keepdims=True)
+
+
+def centred_expr(z: cp.Expression) -> cp.Expression:
+    """Rows of a CVXPY expression minus their means."""
+    k = z.shape[1]
+    return z @ (np.eye(k) - np.full((k, k), 1.0 / k))
+
+
+def prox(v: Array, costs: Array, tau: float, power: int) -> Array:
+    """argmin_x  h(x) + 1/2 ||x - v||^2 with the costs (times the step) of h.
+
+    The row mean of v stays. On the centred rows the multiplier of ``sum_j x_ij = 0`` is the root of a decreasing
+    piecewise linear function: Newton steps inside a bracket.
+    """
+    mean = v.mean(axis=1, keepdims=True)
+    a = v - mean
+
+    def entries(shift: Array) -> tuple[Array, Array]:
+        s = a - shift - tau
+        if power == 1:
+            return tau + np.where(s > costs, s - costs, np.minimum(s, 0.0)), (s > costs) | (s < 0)
+        above = s > 0
+        return tau + np.where(above, s / (1.0 + 2.0 * costs), s), np.where(above, 1.0 / (1.0 + 2.0 * costs), 1.0)
+
+    reach = np.abs(a).max(axis=1, keepdims=True) + (costs.max(axis=1, keepdims=True) if power == 1 else 0.0)
+    low, high = -(1.0 + 2.0 * np.max(costs)) * (reach + abs(tau) + 1.0), reach + abs(tau) + 1.0
+    low, high = low * np.ones_like(mean), high * np.ones_like(mean)
+    shift = np.zeros_like(mean)
+    for _ in range(200):
+        x, slope = entries(shift)
+        total = x.sum(axis=1, keepdims=True)
+        if np.all(np.abs(total) <= 1e-14 * (1.0 + reach)):
+            break
+        low, high = np.where(total > 0, shift, low), np.where(total < 0, shift, high)
+        rate = np.asarray(slope, dtype=float).sum(axis=1, keepdims=True)
+        newton = shift + total / np.maximum(rate, 1e-300)
+        inside = (newton > low) & (newton < high)
+        shift = np.where(total == 0, shift, np.where(inside, newton, 0.5 * (low + high)))
+    return centred(entries(shift)[0]) + mean
+
+
+def multipliers(u: Array, costs: Array) -> Array:
+    """The r with u = r centred that the conjugate is cheapest at: r_ij = 0 where the cost is 0, else r_i. >= 0.
+
+    Row by row ``r = u - c``; a class that costs nothing fixes ``c = u_ij``, otherwise c is the smallest entry.
+    """
+    free = costs == 0
+    c = np.where(free.any(axis=1), np.where(free, u, np.inf).min(axis=1), u.min(axis=1))
+    return np.asarray(u - c[:, None])
+
+
+def conj(u: Array, costs: Array, tau: float, power: int) -> float:
+    """sum tau r (+ r^2 / (4c) for p = 2) with r >= 0, r <= c for p = 1; rows of u sum to zero."""
+    scale = 1e-11 * (1.0 + np.abs(u).max(initial=0.0))
+    if np.any(np.abs(u.sum(axis=1)) > scale):
+        return np.inf
+    r = multipliers(u, costs)
+    if np.any(r < -scale) or np.any(np.abs(r[costs == 0]) > scale):
+        return np.inf
+    if power == 1:
+        return np.inf if np.any(r > costs + scale) else float(tau * r.sum())
+    positive = costs > 0
+    return float(tau * r.sum() + np.sum(r[positive] ** 2 / (4.0 * costs[positive])))

@@ -1,0 +1,71 @@
+"""What a problem says of itself: the exact objective with its conventions."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.core.model import Kernel
+from cvxstructreg.core.objective import Term
+
+if TYPE_CHECKING:
+    from cvxstructreg.core.problem import Problem
+
+
+def as_text(problem: Problem) -> str:
+    """A few lines of plain text."""
+    rows = [_row(problem, term) for term in problem.terms]
+    width = max(len(formula) for formula, _ in rows)
+    lines = [f"minimize over {_variables(problem)}"]
+    for number, (formula, note) in enumerate(rows):
+        lines.append(f"  {'+' if number else ' '} {formula:<{width}}   {note}")
+    return "\n".join([*lines, f"where {_scores(problem)}"])
+
+
+def as_html(problem: Problem) -> str:
+    """The same as a small table."""
+    cells = "".join(
+        f"<tr><td style='text-align:left'><code>{'+ ' if number else ''}{html.escape(formula)}</code></td>"
+        f"<td style='text-align:left'>{html.escape(note)}</td></tr>"
+        for number, (formula, note) in enumerate(_row(problem, term) for term in problem.terms)
+    )
+    head, foot = html.escape(_variables(problem)), html.escape(_scores(problem))
+    return f"<div>minimize over <code>{head}</code><table>{cells}</table>where <code>{foot}</code></div>"
+
+
+def _row(problem: Problem, term: Term) -> tuple[str, str]:
+    atom = term.atom
+    formula = atom.formula
+    if term.target == "scores" and type(atom).target == "weights":
+        formula = formula.replace("w_i", "f_i").replace("w_j", "f_j").replace("||w||", "||F||").replace(" w", " F")
+    strength = "" if term.scale == 1 else f"{term.scale:g} * "
+    note = f"{atom!r}: {atom.convention}" if atom.convention else repr(atom)
+    if isinstance(atom, Loss):
+        if np.any(atom.sample_weight != 1):
+            note += "; s_i are the sample weights"
+        else:
+            formula = formula.replace("s_i ", "")
+        if atom.rows is not None:
+            note += f"; on the {len(atom.rows)} labelled of {problem.model.n_rows} rows"
+    elif term.target == "scores":
+        note += f"; on the scores of all {problem.model.n_rows} rows"
+    return strength + formula, note
+
+
+def _variables(problem: Problem) -> str:
+    d, k = problem.model.n_weights, problem.n_outputs
+    letter = "theta" if isinstance(problem.model, Kernel) else "w"
+    weights = f"{letter} in R^{d}" if k == 1 else f"{letter} in R^({d} x {k})"
+    return weights + ((", b in R" if k == 1 else f", b in R^{k}") if problem.model.intercept else "")
+
+
+def _scores(problem: Problem) -> str:
+    model, k = problem.model, problem.n_outputs
+    scores = "f" if k == 1 else "F"
+    letter = "theta" if isinstance(model, Kernel) else "w"
+    shift = "" if not model.intercept else (" + b" if k == 1 else " + 1 b'")
+    note = "; no penalty of the weights touches b" if model.intercept else "; there is no intercept"
+    return f"{scores} = {model.name} {letter}{shift}, {model!r}{note}"

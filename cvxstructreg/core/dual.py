@@ -1,0 +1,306 @@
+"""Feasible dual points, and the lower bounds of the optimum that they prove.
+
+A problem is ``sum_t f_t(K_t x)`` over x = (theta, b), with the strengths inside the f_t. Any u_t with
+``sum_t K_t'u_t = 0`` prove that the optimum is at least ``-sum_t f_t*(u_t)`` (Fenchel). The u_t of the scores come from
+the point itself (gradients) or from a solver; the intercept asks for column sums of zero; what is then left on the weights
+is taken by absolute values and bounds, by strongly convex quadratic terms, by group norms, or, where none of
+these can take it, made small enough by scaling all u_t down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.free_directions import free_directions, refit
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.core.normal_form import NormalForm, Piece
+from cvxstructreg.core.quadratic_form import DENSE_LIMIT
+
+if TYPE_CHECKING:
+    from cvxstructreg.core.problem import Problem
+
+Dual = Mapping[int, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreDual:
+    """Dual points of the terms of the scores, in balance, and the point (theta, scores) they were taken at."""
+
+    theta: Array
+    scores: Array
+    points: tuple[Array, ...]  # one for each score piece
+    total: Array  # n x k: the derivative of the score terms by the scores
+
+    def cost(self, parts: NormalForm, s: float = 1.0) -> float:
+        """The conjugates of all score terms at s times the dual point."""
+        pieces = sum(piece.conj(s * u) for piece, u in zip(parts.score_pieces, self.points, strict=True))
+        # a quadratic term was taken at its gradient, where the conjugate is the value
+        return float(pieces + s**2 * sum(scaled.value(self.scores) for scaled in parts.score_forms))
+
+
+def lower_bound(parts: NormalForm, theta: Array, b: Array, dual: Dual, sweeps: int) -> float:
+    """A lower bound of the optimum, -inf if no feasible dual point was found."""
+    start = score_dual(parts, theta, b, dual)
+    if start is None:
+        return -np.inf
+    if parts.rkhs:
+        pulled = parts.model.adjoint(start.total)
+        return -start.cost(parts) - float(np.sum(start.total * pulled)) / (4.0 * parts.rkhs)
+    return _WeightDual(parts, start, dual, sweeps).best_bound()
+
+
+def score_dual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> ScoreDual | None:
+    """Dual points of the score terms in the domains of their conjugates, with the sums the intercept asks for."""
+    directions = free_directions(parts, theta)
+    if directions is None or (directions.shape[1] and not parts.scores_are_smooth):
+        return None
+    if parts.scores_are_smooth:
+        theta, b = refit(parts, theta, b, directions)
+    scores = parts.model.scores(theta, b)
+    points = [
+        piece.grad(piece.forward(scores))
+        if parts.scores_are_smooth
+        else dual_point(piece, piece.forward(scores), dual.get(piece.number))
+        for piece in parts.score_pieces
+    ]
+    total = sum((scaled.grad(scores) for scaled in parts.score_forms), np.zeros_like(scores))
+    for piece, u in zip(parts.score_pieces, points, strict=True):
+        total = total + piece.adjoint(u)
+    if parts.model.intercept and not _in_balance(total):
+        balanced = _balance(parts, points, total)
+        if balanced is None:
+            return None
+        points, total = balanced
+    return ScoreDual(theta, scores, tuple(points), total)
+
+
+def _in_balance(total: Array) -> bool:
+    return bool(np.all(np.abs(total.sum(axis=0)) <= 1e-12 * np.abs(total).sum(axis=0)))
+
+
+def _balance(parts: NormalForm, points: list[Array], total: Array) -> tuple[list[Array], Array] | None:
+    for number, piece in enumerate(parts.score_pieces):
+        if isinstance(piece.atom, Loss):
+            target = points[number].sum(axis=0) - total.sum(axis=0)
+            moved = piece.atom.rebalance(points[number] / piece.scale, target / piece.scale)
+            if moved is None:
+                return None
+            moved = piece.scale * moved
+            total = total + piece.adjoint(moved - points[number])
+            return [*points[:number], moved, *points[number + 1 :]], total
+    return None
+
+
+def dual_point(piece: Piece, z: Array, u: Array | None) -> Array:
+    """A point in the domain of the conjugate of the piece, near u and near a subgradient at z.
+
+    One prox step from u + tau z: an optimal pair (z, u) stays where it is, whatever tau.
+    """
+    if u is None and piece.is_smooth:
+        return piece.grad(z)
+    size = float(np.linalg.norm(z))
+    if u is None:
+        tau = 1e4 * piece.scale / size if size > 0 else piece.scale
+        return piece.prox_conj(tau * z, tau)[0]
+    length = float(np.linalg.norm(u))
+    tau = length / size if size > 0 and length > 0 else piece.scale
+    return piece.prox_conj(u + tau * z, tau)[0]
+
+
+class _WeightDual:
+    """Shares what the score terms leave on the weights out among the terms of the weights."""
+
+    def __init__(self, parts: NormalForm, start: ScoreDual, dual: Dual, sweeps: int) -> None:
+        self.parts, self.start = parts, start
+        self.gradient = parts.quadratic_grad(start.theta)
+        self.quadratic = parts.quadratic_value(start.theta)
+        pull = parts.model.adjoint(start.total)
+        self.left = -pull - self.gradient  # what separable part and pieces have to take
+        columns = np.sqrt(_column_squares(parts))[:, None]
+        self.noise = 1e-13 * (columns * np.linalg.norm(start.total, axis=0) + np.abs(self.gradient))
+        self.pull = pull
+        self.points = [
+            dual_point(piece, piece.forward(start.theta), dual.get(piece.number)) for piece in parts.weight_pieces
+        ]
+        if self.points:
+            self._search(sweeps)
+
+    def best_bound(self) -> float:
+        """The best of the ways to make the point feasible."""
+        bounds = [self._bound(1.0, self.points)]
+        if not self.points and self.parts.separable is None:
+            bounds.append(self._exact_quadratic())
+        stuck = self._stuck(1.0, self.points)
+        if stuck.any():
+            bounds.append(self._scaled_down(self.points))
+            spread = self._spread(stuck)
+            if spread is not None:
+                bounds.append(self._scaled_down(spread))
+        return max(bounds)
+
+    def _excess(self, s: float, points: list[Array]) -> tuple[Array, Array]:
+        """What is left for the separable part, and what of it the separable part cannot take."""
+        left = s * self.left
+        for piece, q in zip(self.parts.weight_pieces, points, strict=True):
+            left = left - piece.adjoint(q)
+        taken = self.parts.separable.absorb(left) if self.parts.separable is not None else np.zeros_like(left)
+        excess = left - taken
+        return taken, np.where(np.abs(excess) <= self.noise, 0.0, excess)
+
+    def _stuck(self, s: float, points: list[Array]) -> Array:
+        """The excess on features without strongly convex term."""
+        excess = self._excess(s, points)[1]
+        return np.where(self.parts.ridge[:, None] > 0, 0.0, excess)
+
+    def _bound(self, s: float, points: list[Array]) -> float:
+        """The dual objective with the score terms and quadratic terms scaled by s; -inf if infeasible."""
+        taken, excess = self._excess(s, points)
+        ridge = np.broadcast_to(self.parts.ridge[:, None], excess.shape)
+        if np.any(excess[ridge == 0]):
+            return -np.inf
+        # conjugate of the quadratic part at 2M(s theta) + excess, as M >= diag(ridge)
+        held = ridge > 0
+        cost = s**2 * self.quadratic + s * float(np.sum(self.start.theta * excess))
+        cost += float(np.sum(excess[held] ** 2 / (4.0 * ridge[held])))
+        if self.parts.separable is not None:
+            cost += self.parts.separable.conj(taken)
+        cost += sum(piece.conj(q) for piece, q in zip(self.parts.weight_pieces, points, strict=True))
+        return -cost - self.start.cost(self.parts, s)
+
+    def _scaled_down(self, points: list[Array]) -> float:
+        """All dual points times the largest s <= 1 that makes them feasible."""
+        s = 1.0
+        for piece, q in zip(self.parts.weight_pieces, points, strict=True):
+            if piece.atom.can("dual_norm"):
+                s = min(s, 1.0 / max(1.0, piece.atom.dual_norm(q / piece.scale)))
+        stuck = self._stuck(1.0, points)
+        if stuck.any():
+            if self.parts.separable is None:
+                return -np.inf
+            radius = np.broadcast_to(self.parts.separable.weights, stuck.shape)[stuck != 0]
+            # left = radius + |excess| on these features, and scaling must bring it down to the radius
+            s = min(s, float(np.min(radius / (radius + np.abs(stuck[stuck != 0])))))
+        s *= 1.0 - 1e-15
+        return self._bound(s, [s * q for q in points]) if s > 0 else -np.inf
+
+    def _spread(self, stuck: Array) -> list[Array] | None:
+        """Dual points of the pieces that take over the excess: q += K S^+ excess with S = sum K'K."""
+        parts = self.parts
+        if not parts.weight_pieces:
+            return None
+        diagonal = parts.piece_diagonal
+        if diagonal is not None:
+            share = np.divide(stuck, diagonal[:, None], out=np.zeros_like(stuck), where=diagonal[:, None] > 0)
+        elif parts.model.n_weights <= DENSE_LIMIT:
+            share = parts.piece_inverse @ stuck
+        else:
+            return None
+        return [q + piece.forward(share) for piece, q in zip(parts.weight_pieces, self.points, strict=True)]
+
+    def _search(self, sweeps: int) -> None:
+        """Accelerated projected gradient steps on 1/2 ||excess||^2 over the dual points of the pieces."""
+        pieces, norm = self.parts.weight_pieces, self.parts.piece_norm
+        points, momentum, best = self.points, 1.0, np.inf
+        trial = points
+        for _ in range(sweeps):
+            excess = self._excess(1.0, trial)[1]
+            size = float(np.linalg.norm(excess))
+            if size < best:
+                best, self.points = size, trial
+            if not excess.any():
+                return
+            moved = [
+                piece.prox_conj(q + piece.forward(excess) / norm, 1.0 / norm)[0]
+                for piece, q in zip(pieces, trial, strict=True)
+            ]
+            uphill = sum(float(np.sum((t - m) * (m - q))) for t, m, q in zip(trial, moved, points, strict=True)) > 0
+            momentum = 1.0 if uphill else momentum
+            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+            trial = [m + ((momentum - 1.0) / following) * (m - q) for m, q in zip(moved, points, strict=True)]
+            if any(piece.atom.can("dual_norm") for piece in pieces):
+                trial = [_inside(piece, q) for piece, q in zip(pieces, trial, strict=True)]
+            points, momentum = moved, following
+
+    def _exact_quadratic(self) -> float:
+        """With quadratic terms only: the exact conjugate 1/4 g'M^+ g, if g is in the range of M."""
+        spectrum = self.parts.quadratic_spectrum
+        if spectrum is None:
+            return -np.inf
+        values, vectors = spectrum
+        coordinates = vectors.T @ -self.pull
+        kept = values > len(values) * np.finfo(float).eps * max(values[-1], 0.0)
+        if np.linalg.norm(coordinates[~kept]) > float(np.linalg.norm(self.noise)):
+            return -np.inf
+        return -float(np.sum(coordinates[kept] ** 2 / (4.0 * values[kept, None]))) - self.start.cost(self.parts)
+
+
+def _inside(piece: Piece, q: Array) -> Array:
+    """An extrapolated point pulled back into the dual ball, so that every trial point is feasible."""
+    return piece.prox_conj(q, 1.0)[0]
+
+
+def _column_squares(parts: NormalForm) -> Array:
+    design = parts.model.design
+    squares = design.multiply(design) if hasattr(design, "multiply") else design * design
+    return np.asarray(squares.sum(axis=0)).ravel()
+
+
+def strong_convexity_bound(problem: Problem, theta: Array, b: Array) -> float:
+    """P(w+) - ||s||^2 / (2 mu) for a prox-gradient step w+ and a subgradient s there, where the form allows it.
+
+    It takes smooth terms of the scores, a strongly convex quadratic part and a single other term on the weights.
+    """
+    parts = problem.normal_form
+    mu = 2.0 * float(parts.ridge.min())
+    pieces = parts.weight_pieces
+    if mu <= 0 or not parts.scores_are_smooth or parts.separable is not None or len(pieces) != 1:
+        return -np.inf
+    if pieces[0].K is not None or parts.rkhs:
+        return -np.inf
+    none = np.zeros((theta.shape[0], 0))
+
+    def gradient(theta: Array, b: Array) -> tuple[Array, Array]:
+        theta, b = refit(parts, theta, b, none)
+        return parts.model.adjoint(parts.smooth_score_grad(parts.model.scores(theta, b))) + parts.quadratic_grad(
+            theta
+        ), b
+
+    slope, _ = gradient(theta, b)
+    step = 1.0 / max(mu, float(np.linalg.norm(slope)) / max(float(np.linalg.norm(theta)), 1e-3))
+    moved = pieces[0].atom.prox(theta - step * slope, step * pieces[0].scale)
+    slope_moved, b_moved = gradient(moved, b)
+    subgradient = (theta - moved) / step - slope + slope_moved
+    return problem.value_at(moved, b_moved) - float(np.sum(subgradient**2)) / (2.0 * mu)
+
+
+def kkt_residual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> float:
+    """The relative violation of the optimality conditions, by one prox step for every term."""
+    scores = parts.model.scores(theta, b)
+    total = sum((scaled.grad(scores) for scaled in parts.score_forms), np.zeros_like(scores))
+    worst = 0.0
+    left = -parts.quadratic_grad(theta)
+    for piece in parts.pieces:
+        on_scores = piece in parts.score_pieces
+        z = piece.forward(scores if on_scores else theta)
+        u, x = piece.grad(z) if piece.is_smooth else None, z
+        if u is None:
+            given = dual.get(piece.number)
+            given = piece.prox_conj(z, 1.0)[0] if given is None else given
+            u, x = piece.prox_conj(given + z, 1.0)
+        worst = max(worst, float(np.linalg.norm(z - x)) / (1.0 + float(np.linalg.norm(z))))
+        if on_scores:
+            total = total + piece.adjoint(u)
+        else:
+            left = left - piece.adjoint(u)
+    pull = parts.model.adjoint(total)
+    left = left - pull - 2.0 * parts.rkhs * (scores - b if parts.rkhs else 0.0)
+    if parts.separable is not None:
+        left = theta - parts.separable.prox(theta + left, 1.0)
+    scale = 1.0 + float(np.linalg.norm(pull))
+    balance = float(np.abs(total.sum(axis=0)).max()) if parts.model.intercept else 0.0
+    return max(worst, float(np.linalg.norm(left)) / scale, balance / (1.0 + float(np.abs(total).sum())))

@@ -1,0 +1,108 @@
+"""Directions of the weights that nothing penalises, and the exact minimisation over them.
+
+Along such a direction, as along the intercept, the dual point of the losses must be in balance. Minimising the smooth terms
+exactly over all of them, at fixed other weights, brings that about to round-off.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.normal_form import NormalForm
+from cvxstructreg.core.quadratic_form import DENSE_LIMIT
+
+#: More free numbers than this are not minimised over.
+MOST_FREE = 500
+
+
+def free_directions(parts: NormalForm, theta: Array) -> Array | None:
+    """A basis (d x q) of the directions without penalty at theta; None if there are too many to handle."""
+    d = parts.model.n_weights
+    none = np.zeros((d, 0))
+    if parts.rkhs or np.all(parts.ridge > 0):
+        return none
+    held = parts.ridge > 0
+    if parts.separable is not None:
+        held = held | _held_by_separable(parts, theta)
+    if held.all():
+        return none
+    if d <= DENSE_LIMIT:
+        values, vectors = np.linalg.eigh(parts.coverage + np.diag(held.astype(float)))
+        basis = vectors[:, values <= 1e-12 * max(1.0, values[-1])]
+    else:
+        touched = held | (parts.coverage_diagonal > 0)
+        basis = np.eye(d)[:, ~touched] if np.count_nonzero(~touched) <= MOST_FREE else None
+    if basis is None or basis.shape[1] * parts.n_outputs > MOST_FREE:
+        return None
+    return basis
+
+
+def _held_by_separable(parts: NormalForm, theta: Array) -> Array:
+    part = parts.separable
+    assert part is not None
+    bounded = np.isfinite(part.lower) & np.isfinite(part.upper)
+    # with one bound only, a weight that is strictly inside moves freely
+    at_bound = (theta <= part.lower) | (theta >= part.upper)
+    held = (part.weights > 0) | bounded | (at_bound & (np.isfinite(part.lower) | np.isfinite(part.upper)))
+    return np.broadcast_to(held, theta.shape).all(axis=1)
+
+
+def refit(parts: NormalForm, theta: Array, b: Array, directions: Array) -> tuple[Array, Array]:
+    """(theta + directions a, b') with a and b' minimising the smooth terms: a damped Newton method."""
+    k, q = parts.n_outputs, directions.shape[1]
+    columns = np.asarray(parts.model.design @ directions)
+    if parts.model.intercept:
+        columns = np.column_stack([columns, np.ones(parts.model.n_rows)])
+    if columns.shape[1] == 0:
+        return theta, b
+
+    def state(a: Array) -> tuple[Array, Array, Array]:
+        moved = theta + directions @ a[:q]
+        shifted = b + a[q] if parts.model.intercept else b
+        return moved, shifted, parts.model.scores(moved, shifted)
+
+    def value(a: Array) -> float:
+        moved, _, scores = state(a)
+        total = sum(piece.value(scores) for piece in parts.score_pieces)
+        return float(total + sum(form.value(scores) for form in parts.score_forms) + parts.quadratic_value(moved))
+
+    a = np.zeros((columns.shape[1], k))
+    current = value(a)
+    for _ in range(50):
+        moved, _, scores = state(a)
+        slope = parts.smooth_score_grad(scores)
+        gradient = columns.T @ slope
+        gradient[:q] += directions.T @ parts.quadratic_grad(moved)
+        if np.all(np.abs(gradient) <= 1e-14 * (np.abs(columns).T @ np.abs(slope) + 1e-300)):
+            break
+        step = _newton_step(parts, columns, directions, scores, gradient)
+        length = 1.0
+        while length > 1e-4:
+            trial = value(a - length * step)
+            if trial <= current + 1e-15 * abs(current):
+                break
+            length *= 0.5
+        else:
+            break
+        a, current = a - length * step, trial
+    moved, shifted, _ = state(a)
+    return moved, shifted
+
+
+def _newton_step(parts: NormalForm, columns: Array, directions: Array, scores: Array, gradient: Array) -> Array:
+    m, k = gradient.shape
+    q = directions.shape[1]
+    hessian = np.zeros((m, k, m, k))
+    for i in range(m):
+        for j in range(k):
+            p = np.zeros_like(scores)
+            p[:, j] = columns[:, i]
+            hessian[:, :, i, j] = columns.T @ parts.smooth_score_hessp(scores, p)
+            if i < q:
+                direction = np.zeros((parts.model.n_weights, k))
+                direction[:, j] = directions[:, i]
+                hessian[:q, :, i, j] += directions.T @ parts.quadratic_grad(direction)
+    flat = hessian.reshape(m * k, m * k)
+    step = np.linalg.lstsq((flat + flat.T) / 2, gradient.ravel(), rcond=1e-13)[0]
+    return np.clip(step.reshape(m, k), -1e3, 1e3)

@@ -1,0 +1,189 @@
+"""What all losses share: labels with an explicit encoding, sample weights, labelled rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import cvxpy as cp
+import numpy as np
+
+from cvxstructreg.core.atom import Array, Atom, freeze
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Loss(Atom):
+    """A sum over labelled rows, each times its sample weight.
+
+    Parameters
+    ----------
+    y : array of n labels
+        In the order of ``rows``.
+    rows : array of n row indices, optional
+        Which rows of the model the labels belong to; all rows, in order, by default.
+    sample_weight : array of n nonnegative numbers, optional
+        Ones by default.
+    """
+
+    y: Any
+    rows: Any = None
+    sample_weight: Any = None
+
+    target: ClassVar[str] = "rows"
+
+    def __post_init__(self) -> None:
+        y = self._encode(self.y)
+        n = y.shape[0]
+        if n == 0:
+            raise ValueError("y is empty: a loss needs at least one labelled row")
+        freeze(self, y=y, rows=_checked_rows(self.rows, n), sample_weight=_checked_weights(self.sample_weight, n))
+
+    def _encode(self, y: Any) -> Array:
+        raise TypeError(f"{type(self).__name__} does not say how labels are encoded")
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of score columns k the loss needs."""
+        return 1
+
+    @property
+    def weight_column(self) -> Array:
+        """The sample weights as an (n, 1) array."""
+        return np.asarray(self.sample_weight).reshape(-1, 1)
+
+    def dual_box(self) -> tuple[Array, Array]:
+        """Bounds of the domain of the conjugate, for losses that are a sum over rows of functions of one score."""
+        raise TypeError(f"the conjugate of {type(self).__name__} has no box domain")
+
+    def rebalance(self, u: Array, target: Array) -> Array | None:
+        """The u' near u in the domain of the conjugate whose column sums are ``target``; None if there is none.
+
+        A free intercept asks its dual for these sums.
+        """
+        lower, upper = self.dual_box()
+        columns = [
+            shift_into_box(u[:, j], lower[:, j], upper[:, j], float(target[j])) for j in range(u.shape[1])
+        ]
+        if any(column is None for column in columns):
+            return None
+        return np.column_stack([column for column in columns if column is not None])
+
+    def _weighted_sum(self, terms: cp.Expression) -> cp.Expression:
+        if np.all(self.sample_weight == 1):
+            return cp.sum(terms)
+        weights = np.broadcast_to(self.weight_column, terms.shape)
+        return cp.sum(cp.multiply(weights, terms))
+
+    def __repr__(self) -> str:
+        given = [f"{len(self.y)} rows"] + (["weighted"] if np.any(self.sample_weight != 1) else [])
+        return f"{type(self).__name__}({', '.join(given)})"
+
+
+def shift_into_box(u: Array, lower: Array, upper: Array, total: float) -> Array | None:
+    """clip(u - mu, lower, upper) with the mu that makes it sum to ``total``, by safeguarded Newton steps."""
+    slack = 1e-12 * (1.0 + float(np.abs(u).sum()))
+    if lower.sum() > total + slack or upper.sum() < total - slack:
+        return None
+    reach = float(np.abs(u).max()) + abs(total) + 1.0
+    reach += float(np.abs(np.where(np.isfinite(lower), lower, 0)).max()) + float(
+        np.abs(np.where(np.isfinite(upper), upper, 0)).max()
+    )
+    low, high, mu = -reach, reach, 0.0
+    for _ in range(200):
+        shifted = np.clip(u - mu, lower, upper)
+        excess = float(shifted.sum()) - total
+        if abs(excess) <= 1e-15 * reach:
+            break
+        low, high = (mu, high) if excess > 0 else (low, mu)
+        free = np.count_nonzero((shifted > lower) & (shifted < upper))
+        step = mu + excess / free if free else np.inf
+        mu = step if low < step < high else (low + high) / 2
+    return shifted
+
+
+def encode_binary(y: Any, classes: Any) -> tuple[Array, tuple[Any, Any]]:
+    """Labels as -1/+1 in one column, and the pair (negative, positive) they stand for."""
+    labels = _label_vector(y)
+    present = np.unique(labels)
+    if classes is None:
+        known = {(-1, 1), (0, 1)}
+        pairs = [pair for pair in known if all(label in pair for label in present.tolist())]
+        if not pairs or isinstance(present[0], str):
+            raise ValueError(
+                f"labels {_some(present)} are neither 0/1 nor -1/+1; say which is which with classes=(negative, positive)"
+            )
+        pair: tuple[Any, Any] = (0, 1) if 0 in present else (-1, 1)
+    else:
+        if len(classes) != 2 or classes[0] == classes[1]:
+            raise ValueError(f"classes must be two different labels (negative, positive), got {classes!r}")
+        pair = (classes[0], classes[1])
+        unknown = [label for label in present.tolist() if label not in pair]
+        if unknown:
+            raise ValueError(f"y has labels {_some(unknown)} that are not in classes={pair}")
+    if len(present) < 2:
+        raise ValueError(f"y has only one class ({present[0]!r}): a classifier needs examples of both")
+    return np.where(labels == pair[1], 1.0, -1.0).reshape(-1, 1), pair
+
+
+def encode_multiclass(y: Any, classes: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
+    """Labels as class numbers 0..k-1, and the classes they stand for (sorted unless given)."""
+    labels = _label_vector(y)
+    present = np.unique(labels).tolist()
+    names = tuple(present) if classes is None else tuple(classes)
+    if len(set(names)) != len(names):
+        raise ValueError(f"classes must be different from each other, got {names}")
+    number = {label: index for index, label in enumerate(names)}
+    unknown = [label for label in present if label not in number]
+    if unknown:
+        raise ValueError(f"y has labels {_some(unknown)} that are not in classes={names}")
+    if len(names) < 2:
+        raise ValueError(f"y has only one class ({present[0]!r}): a classifier needs at least two")
+    return np.array([number[label] for label in labels.tolist()]), names
+
+
+def _label_vector(y: Any) -> np.ndarray:
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise ValueError(f"y must be a vector of labels, got shape {labels.shape}")
+    if labels.size == 0:
+        raise ValueError("y is empty: a loss needs at least one labelled row")
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("y contains NaN or infinite values; unlabelled rows are left out of rows=, not marked by NaN")
+    return labels
+
+
+def _some(labels: Any) -> str:
+    items = list(np.asarray(labels).tolist())
+    return "[" + ", ".join(map(repr, items[:5])) + (", ..." if len(items) > 5 else "") + "]"
+
+
+def _checked_rows(rows: Any, n: int) -> Any:
+    if rows is None:
+        return None
+    indices = np.asarray(rows)
+    if indices.dtype == bool:
+        raise TypeError("rows must be row indices in the order of y; turn a mask into them with np.flatnonzero(mask)")
+    if indices.ndim != 1 or indices.size != n:
+        raise ValueError(f"rows must have one index for each of the {n} labels, got shape {indices.shape}")
+    if not np.issubdtype(indices.dtype, np.integer):
+        raise TypeError(f"rows must be integer indices, got dtype {indices.dtype}")
+    if indices.min() < 0:
+        raise ValueError("rows must be nonnegative indices")
+    if np.unique(indices).size != n:
+        raise ValueError("rows has repeated indices; give a row twice the sample_weight instead")
+    return indices.astype(np.int64)
+
+
+def _checked_weights(weights: Any, n: int) -> Array:
+    if weights is None:
+        return np.ones(n)
+    array = np.asarray(weights, dtype=float)
+    if array.shape != (n,):
+        raise ValueError(f"sample_weight must have one number for each of the {n} labels, got shape {array.shape}")
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise ValueError("sample_weight must be finite and nonnegative")
+    if not array.any():
+        raise ValueError("sample_weight is zero everywhere: no row would count")
+    return array

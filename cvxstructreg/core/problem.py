@@ -1,0 +1,221 @@
+"""Problems: a model and an objective."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import cvxpy as cp
+import numpy as np
+
+from cvxstructreg.core import describe
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.core.model import Kernel, Linear, Model
+from cvxstructreg.core.normal_form import NormalForm
+from cvxstructreg.core.objective import Objective, Term
+from cvxstructreg.core.quadratic_penalty import MatrixPenalty
+
+if TYPE_CHECKING:
+    from cvxstructreg.core.solution import Solution
+
+
+class Problem:
+    """minimize over (theta, b)  sum_t scale_t * atom_t( map_t(theta, b) ).
+
+    Parameters
+    ----------
+    model : Linear or Kernel
+        How weights become scores.
+    objective : sum of atoms
+        Such as ``Logistic(y) + 9.9 * FeatureNetwork(graph) + 0.1 * Ridge()``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import cvxstructreg as csr
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> problem = csr.Problem(csr.Linear(X), csr.Squared([1.0, 2.0, 3.0]) + 0.5 * csr.L1())
+    >>> solution = problem.solve()
+    >>> solution.status, solution.coef.round(3).tolist()
+    ('optimal', [0.5, 1.5])
+    """
+
+    def __init__(self, model: Model, objective: Any) -> None:
+        if not isinstance(model, Model):
+            raise TypeError(f"the first argument is a model such as Linear(X), got {type(model).__name__}")
+        self.model = model
+        self.terms: tuple[Term, ...] = Objective.of(objective).terms
+        self.n_outputs = self._count_outputs()
+        for term in self.terms:
+            self._check_sizes(term)
+
+    def _count_outputs(self) -> int:
+        losses = [term.atom for term in self.terms if isinstance(term.atom, Loss)]
+        if not losses:
+            raise ValueError("the objective has no loss: add one, such as Logistic(y), or there is nothing to fit")
+        outputs = {loss.n_outputs for loss in losses}
+        if len(outputs) > 1:
+            raise ValueError(f"the losses need different numbers of outputs: {sorted(outputs)}")
+        return outputs.pop()
+
+    def _check_sizes(self, term: Term) -> None:
+        if isinstance(term.atom, Loss):
+            n, rows = len(term.atom.y), term.atom.rows
+            if rows is None and n != self.model.n_rows:
+                raise ValueError(
+                    f"{term.atom!r} has {n} labels for {self.model.n_rows} rows; "
+                    "if only some rows are labelled, say which with rows="
+                )
+            if rows is not None and rows.max() >= self.model.n_rows:
+                raise ValueError(f"rows names row {rows.max()}, but the model has {self.model.n_rows} rows")
+        elif term.target == "scores":
+            term.atom.check_rows(self.model.n_rows, "examples")
+        else:
+            term.atom.check_rows(self.model.n_weights, "features")
+
+    @cached_property
+    def normal_form(self) -> NormalForm:
+        """The terms sorted by what solvers can use."""
+        return NormalForm(self)
+
+    def shaped(self, coef: Any, intercept: Any = 0.0) -> tuple[Array, Array]:
+        """``(coef, intercept)`` as arrays of shape (d, k) and (k,), checked."""
+        d, k = self.model.n_weights, self.n_outputs
+        theta = np.array(coef, dtype=float)
+        if theta.shape not in {(d, k), (d,) if k == 1 else (d, k)}:
+            raise ValueError(f"coef must have shape {(d,) if k == 1 else (d, k)}, got {theta.shape}")
+        b = np.array(intercept, dtype=float)
+        if b.size not in (1, k):
+            raise ValueError(f"intercept must be {k} number(s), got shape {b.shape}")
+        b = np.broadcast_to(b.reshape(-1), (k,)).copy()
+        if not np.isfinite(theta).all() or not np.isfinite(b).all():
+            raise ValueError("coef and intercept must be finite; they contain NaN or infinite values")
+        if not self.model.intercept and b.any():
+            raise ValueError("the model has intercept=False, but the intercept given is not zero")
+        return theta.reshape(d, k), b
+
+    def value(self, coef: Any, intercept: Any = 0.0) -> float:
+        """The objective at given weights and intercept."""
+        return self.value_at(*self.shaped(coef, intercept))
+
+    def value_at(self, theta: Array, b: Array) -> float:
+        """The objective at arrays of shape (d, k) and (k,), unchecked."""
+        parts, scores = self.normal_form, self.model.scores(theta, b)
+        total = sum(piece.value(scores) for piece in parts.score_pieces)
+        total += sum(scaled.value(scores) for scaled in parts.score_forms)
+        total += parts.quadratic_value(theta)
+        if parts.rkhs:
+            total += parts.rkhs * max(0.0, float(np.sum(theta * (scores - b))))
+        if parts.separable is not None:
+            total += parts.separable.value(theta)
+        # a term's own value may know better than its split, so weight pieces go by their atoms
+        total += sum(piece.scale * self.terms[piece.number].atom.value(theta) for piece in parts.weight_pieces)
+        return float(total)
+
+    def linear(self) -> Problem:
+        """The same problem with a Linear model, which is what first-order solvers work on.
+
+        A Kernel model whose weights meet no term but the function norm is the linear model on a factor G of gram, with
+        the same objective; weights v there are ``model.lift(v)`` here. Otherwise gram itself is the design matrix.
+        """
+        if not isinstance(self.model, Kernel):
+            return self
+        return self._linear
+
+    @cached_property
+    def _linear(self) -> Problem:
+        assert isinstance(self.model, Kernel)
+        if self.has_factor_coordinates:
+            return Problem(Linear(self.model.factor(), self.model.intercept), Objective(self.terms))
+        gram = self.model.design
+        norm = MatrixPenalty(gram)
+        terms = [Term(norm, term.scale, "weights") if term.target == "function" else term for term in self.terms]
+        return Problem(Linear(gram, self.model.intercept), Objective(tuple(terms)))
+
+    @property
+    def has_factor_coordinates(self) -> bool:
+        """Whether :meth:`linear` changes coordinates."""
+        return isinstance(self.model, Kernel) and self.normal_form.rkhs > 0
+
+    def to_cvxpy(self) -> cp.Problem:
+        """An ordinary ``cp.Problem`` with the variables ``theta`` and, if there is an intercept, ``b``."""
+        return self.cvxpy_parts()[0]
+
+    def cvxpy_parts(self, copies: bool = False) -> tuple[cp.Problem, cp.Variable, cp.Variable | None, dict[int, Any]]:
+        """The CVXPY problem, its variables, and (with ``copies``) the constraints whose multipliers are dual points.
+
+        ``copies`` gives every nonsmooth piece a variable of its own, ``Z == K x``.
+        """
+        d, k = self.model.n_weights, self.n_outputs
+        theta = cp.Variable((d, k), name="theta")
+        b = cp.Variable((1, k), name="b") if self.model.intercept else None
+        scores = self.model.design @ theta
+        if b is not None:
+            scores = scores + np.ones((self.model.n_rows, 1)) @ b
+        copied = {piece.number: piece for piece in self.normal_form.pieces if copies and not piece.is_smooth}
+        expressions, links = [], {}
+        for number, term in enumerate(self.terms):
+            x = theta if term.target in ("weights", "function") else scores
+            if number in copied:
+                piece = copied[number]
+                z = x if piece.K is None else piece.K @ x
+                copy = cp.Variable(z.shape)
+                links[number] = z == copy
+                expressions.append(term.scale * piece.atom.expr(copy))
+            elif term.scale > 0 or term.atom.can("separable"):
+                expressions.append(self._expression(term, x))
+        problem = cp.Problem(cp.Minimize(cp.sum(expressions)), list(links.values()))
+        return problem, theta, b, links
+
+    def _expression(self, term: Term, x: cp.Expression) -> cp.Expression:
+        atom = term.atom
+        if term.target == "function" and isinstance(self.model, Kernel):
+            return term.scale * cp.sum_squares(self.model.factor().T @ x)
+        if isinstance(atom, Loss) and atom.rows is not None:
+            x = x[atom.rows]
+        expression = atom.expr(x)
+        # the strength of a constraint does not matter, and must not meet an infinite value
+        return term.scale * expression if not atom.can("separable") or term.scale > 0 else expression
+
+    def solve(
+        self,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        time_limit: float | None = None,
+        warm_start: Any = None,
+        verbose: bool = False,
+        **options: Any,
+    ) -> Solution:
+        """Minimise the objective; the solution carries a certificate of its distance from the optimum.
+
+        Parameters
+        ----------
+        solver : str
+            "auto", or one of ``cvxstructreg.solvers.names()``; "cvxpy" is the reference.
+        tol : float
+            The certified relative gap to reach.
+        max_iter, time_limit : optional
+            Stop after so many iterations or seconds, with a warning and the honest gap.
+        warm_start : Solution or (coef, intercept), optional
+            Where to start.
+        verbose : bool
+            Whether to print progress.
+        **options
+            Options of the solver, such as ``cvxpy_solver="SCS"``; and ``callback``, called with each record of the
+            history.
+        """
+        from cvxstructreg.solvers.driver import solve
+
+        return solve(self, solver, tol, max_iter, time_limit, warm_start, verbose, **options)
+
+    def describe(self) -> str:
+        """The exact objective with its conventions: what is summed, what is halved, what is not penalised."""
+        return describe.as_text(self)
+
+    def __repr__(self) -> str:
+        return f"Problem({self.model!r}, {Objective(self.terms)!r})"
+
+    def _repr_html_(self) -> str:
+        return describe.as_html(self)

@@ -1,0 +1,72 @@
+"""What a solve returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.certificate import Certificate
+from cvxstructreg.core.problem import Problem
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of a solver's history."""
+
+    n_iter: int
+    time: float
+    objective: float
+    certificate: Certificate
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Weights, intercept and the proof of how good they are.
+
+    Attributes
+    ----------
+    coef : array of shape (d,) or (d, k)
+        The weights theta: ``X @ coef + intercept`` are the scores.
+    intercept : float or array of k
+        Zero for a model without intercept.
+    objective : float
+        The objective at this point, computed anew.
+    certificate : Certificate
+        Computed anew from this point and ``dual``.
+    status : str
+        "optimal" (certified relative gap within ``tol``), "stationary" (only the optimality conditions could be
+        checked, and they hold within ``tol``), "max_iter", "time_limit", "interrupted" or "inaccurate".
+    solver, n_iter, time, history
+        Who found it, in how many iterations and seconds, and how.
+    dual : dict
+        A dual point by the number of its term in the objective.
+    """
+
+    problem: Problem = field(repr=False)
+    coef: Array
+    intercept: Any
+    objective: float
+    certificate: Certificate
+    status: str
+    solver: str
+    n_iter: int
+    time: float
+    history: tuple[Record, ...] = field(repr=False, default=())
+    dual: dict[int, Array] = field(repr=False, default_factory=dict)
+
+    @property
+    def scores(self) -> Array:
+        """The scores of all rows of the model, shape (n,) or (n, k)."""
+        theta, b = self.problem.shaped(self.coef, self.intercept)
+        scores = self.problem.model.scores(theta, b)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def __repr__(self) -> str:
+        size = f"{np.count_nonzero(self.coef)} of {self.coef.size} weights nonzero"
+        return (
+            f"Solution({self.status}: objective {self.objective:.6g}, {self.certificate}, {size}; "
+            f"{self.solver}, {self.n_iter} iterations, {self.time:.3g} s)"
+        )

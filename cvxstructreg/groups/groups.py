@@ -1,0 +1,399 @@
+"""Groups of features, kept flat like the rows of a CSR matrix, with the checks of names and indices."""
+
+from __future__ import annotations
+
+import operator
+import reprlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+Names = tuple[str, ...] | None
+Weights = ArrayLike | Callable[[NDArray[np.int64]], ArrayLike] | None
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Groups:
+    """Index sets g in {0, ..., d-1} with weights c_g >= 0, as in sum_g c_g ||w_g||_2.
+
+    Groups may overlap, and features may be in no group. The object never changes: its arrays are read-only.
+
+    Parameters
+    ----------
+    lists : sequence of sequences
+        Feature indices of each group, or feature names when `feature_names` is given.
+    n_features : int, optional
+        By default the number of feature names, or the largest index plus one.
+    weights : float, one per group, or function of the group sizes such as np.sqrt; optional
+        1 by default. A group of weight zero costs nothing.
+    names : sequence of str, optional
+        One name per group.
+    feature_names : sequence of str, optional
+        One distinct name per feature.
+
+    Attributes
+    ----------
+    indptr, indices : int64 arrays
+        Group g is indices[indptr[g]:indptr[g + 1]], sorted.
+    weights : float64 array
+    n_features, names, feature_names
+        As given or inferred; names are tuples or None.
+
+    Examples
+    --------
+    >>> groups = Groups([[0, 1], [1, 2, 3]], n_features=5, weights=np.sqrt)
+    >>> groups
+    Groups(2 groups over 5 features, sizes 2-3, overlapping, 1 feature in no group)
+    >>> groups.norms(np.array([3.0, 4.0, 0.0, 3.0, 9.0]))
+    array([5., 5.])
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    n_features: int
+    names: Names
+    feature_names: Names
+
+    def __init__(
+        self,
+        lists: Iterable[Iterable[Any]],
+        n_features: int | None = None,
+        weights: Weights = None,
+        names: Iterable[str] | None = None,
+        feature_names: Iterable[str] | None = None,
+    ):
+        """Flatten and check the lists; see the class."""
+        members = _member_arrays(lists)
+        feature_names = checked_names(feature_names, n_features, "feature")
+        indptr = _starts([len(array) for array in members])
+        nonempty = [array for array in members if array.size]
+        flat = np.concatenate(nonempty) if nonempty else np.zeros(0, dtype=np.int64)
+        indices = indices_of(flat, feature_names, "feature")
+        if n_features is None:
+            if feature_names is None and not indices.size:
+                raise ValueError("there are no indices to infer n_features from; pass n_features")
+            n_features = max(0, int(indices.max())) + 1 if feature_names is None else len(feature_names)
+        vars(self).update(vars(Groups.from_csr(indptr, indices, n_features, weights, names, feature_names)))
+
+    @classmethod
+    def from_labels(
+        cls, labels: ArrayLike, weights: Weights = None, names: Iterable[str] | None = None
+    ) -> Groups:
+        """One group per distinct label, in sorted order; labels that are strings name the groups.
+
+        Examples
+        --------
+        >>> [group.tolist() for group in Groups.from_labels(["verb", "noun", "verb"])]
+        [[1], [0, 2]]
+        """
+        given = np.asarray(labels)
+        if given.ndim != 1:
+            raise ValueError(f"labels must be flat, one per feature, not of shape {given.shape}")
+        if given.dtype.kind == "f" and np.isnan(given).any():
+            raise ValueError(f"feature {np.argmax(np.isnan(given))} has the label NaN; give it a label")
+        distinct, group = np.unique(given, return_inverse=True)
+        if names is None and all(isinstance(label, str) for label in distinct):
+            names = distinct.tolist()
+        indptr = _starts(np.bincount(group, minlength=len(distinct)))
+        return cls.from_csr(indptr, np.argsort(group, kind="stable"), len(given), weights, names)
+
+    @classmethod
+    def from_csr(
+        cls,
+        indptr: ArrayLike,
+        indices: ArrayLike,
+        n_features: int,
+        weights: Weights = None,
+        names: Iterable[str] | None = None,
+        feature_names: Iterable[str] | None = None,
+    ) -> Groups:
+        """Group g is indices[indptr[g]:indptr[g + 1]], as in the rows of a CSR matrix.
+
+        Examples
+        --------
+        >>> Groups.from_csr([0, 2, 3], [4, 1, 0], n_features=5)[0]
+        array([1, 4])
+        """
+        feature_names = checked_names(feature_names, n_features, "feature")
+        flat, starts = indices_of(np.asarray(indices), feature_names, "feature"), np.asarray(indptr)
+        if starts.dtype.kind not in "iu":
+            raise TypeError(f"indptr must hold integers, not {starts.dtype} values")
+        flat_arrays = starts.ndim == flat.ndim == 1 and starts.size > 0
+        if not flat_arrays or starts[0] != 0 or starts[-1] != flat.size or np.any(starts[1:] < starts[:-1]):
+            given = reprlib.repr(starts.tolist())
+            raise ValueError(f"indptr must rise from 0 to the number of indices ({flat.size}), not {given}")
+        groups = cls.__new__(cls)
+        fields = vars(groups)  # writing here is how a frozen dataclass is filled
+        fields.update(n_features=checked_count(n_features, "n_features"), feature_names=feature_names)
+        fields["indptr"] = _read_only(starts.astype(np.int64))
+        fields["names"] = checked_names(names, groups.n_groups, "group", unique=False)
+        fields["indices"] = _read_only(groups._sorted_indices(flat))
+        fields["weights"] = _read_only(groups._checked_weights(weights))
+        return groups
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.indptr) - 1
+
+    @property
+    def n_entries(self) -> int:
+        """Sum of the group sizes."""
+        return len(self.indices)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """Number of features of each group."""
+        return np.diff(self.indptr)
+
+    @property
+    def owner(self) -> NDArray[np.int64]:
+        """The group to which each entry of `indices` belongs."""
+        return np.repeat(np.arange(self.n_groups), self.sizes)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """In how many groups each feature is."""
+        return np.bincount(self.indices, minlength=self.n_features)
+
+    @property
+    def covered(self) -> NDArray[np.bool_]:
+        """Whether each feature is in a group."""
+        return self.counts > 0
+
+    @property
+    def is_disjoint(self) -> bool:
+        """Whether no feature is in two groups."""
+        return bool(np.all(self.counts <= 1))
+
+    def __len__(self) -> int:
+        """Return the number of groups."""
+        return self.n_groups
+
+    def __getitem__(self, group: int) -> NDArray[np.int64]:
+        """Return the feature indices of one group."""
+        if not -self.n_groups <= operator.index(group) < self.n_groups:
+            raise IndexError(f"group {group} is out of range for {plural(self.n_groups, 'group')}")
+        return self.indices[self.indptr[:-1][group] : self.indptr[1:][group]]
+
+    def __iter__(self) -> Iterator[NDArray[np.int64]]:
+        """Yield the feature indices of each group."""
+        return (self[group] for group in range(self.n_groups))
+
+    def selection(self) -> sparse.csr_array:
+        """E with one 1 per row, so that E w stacks w_g over the groups."""
+        shape = (self.n_entries, self.n_features)
+        index = np.int32 if max(shape) < np.iinfo(np.int32).max else np.int64
+        parts = (np.ones(shape[0]), self.indices.astype(index), np.arange(shape[0] + 1, dtype=index))
+        return sparse.csr_array(parts, shape=shape)
+
+    def norms(self, w: ArrayLike) -> NDArray[np.float64]:
+        """||w_g||_2 of each group, for w of length d or (Frobenius norm) d x k."""
+        values = real_array(w, "w")
+        if values.ndim not in (1, 2) or len(values) != self.n_features:
+            d = self.n_features
+            raise ValueError(f"w has shape {values.shape}; expected ({d},) or ({d}, k), one row per feature")
+        if self.n_groups == 0:
+            return np.zeros(0)
+        squares = values**2 if values.ndim == 1 else np.sum(values**2, axis=1)
+        return np.sqrt(np.add.reduceat(squares[self.indices], self.indptr[:-1]))
+
+    def with_weights(self, weights: Weights) -> Groups:
+        """Return the same groups with other weights: a scalar, an array, or a function of the sizes.
+
+        Examples
+        --------
+        >>> Groups([[0], [1, 2, 3, 4]]).with_weights(np.sqrt).weights
+        array([1., 2.])
+        """
+        groups = object.__new__(type(self))
+        vars(groups).update(vars(self), weights=_read_only(self._checked_weights(weights)))
+        return groups
+
+    def merged(self) -> Groups:
+        """Identical groups become one whose weight is their sum: the same sum_g c_g ||w_g||_2, fewer groups.
+
+        The first of them keeps its place and name.
+
+        Examples
+        --------
+        >>> Groups([[0, 1], [2], [1, 0]], weights=[1, 5, 2]).merged().weights
+        array([3., 5.])
+        """
+        if self.n_groups == 0:
+            return self
+        first = self._first_identical()
+        keep = first == np.arange(self.n_groups)
+        weights = np.bincount(first, self.weights, minlength=self.n_groups)[keep]
+        names = None if self.names is None else [self.names[group] for group in np.flatnonzero(keep)]
+        indptr = _starts(self.sizes[keep])
+        indices = self.indices[np.repeat(keep, self.sizes)]
+        return Groups.from_csr(indptr, indices, self.n_features, weights, names, self.feature_names)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle through `from_csr`, because numpy forgets that an array was read-only."""
+        names = (self.names, self.feature_names)
+        return type(self).from_csr, (self.indptr, self.indices, self.n_features, self.weights, *names)
+
+    def __repr__(self) -> str:
+        """One line with the number, sizes and overlap of the groups."""
+        text = f"Groups({plural(self.n_groups, 'group')} over {plural(self.n_features, 'feature')}"
+        if self.n_groups:
+            low, high = self.sizes.min(), self.sizes.max()
+            text += f", size {low}" if low == high else f", sizes {low}-{high}"
+            text += ", disjoint" if self.is_disjoint else ", overlapping"
+        n_outside = self.n_features - int(self.covered.sum())
+        return text + (f", {plural(n_outside, 'feature')} in no group)" if n_outside else ")")
+
+    def _group(self, group: int) -> str:
+        return f"group {(self.names or range(self.n_groups))[group]!r}"
+
+    def _checked_weights(self, weights: Weights) -> NDArray[np.float64]:
+        given = weights(self.sizes) if callable(weights) else weights
+        values = weight_array(given, self.n_groups, "group")
+        good = np.isfinite(values) & (values >= 0)
+        if not good.all():
+            bad = int(np.argmin(good))
+            raise ValueError(f"the weight of {self._group(bad)} is {values[bad]}; it must be finite and >= 0")
+        return values
+
+    def _sorted_indices(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sort the indices inside each group, after checking all that can be wrong with them."""
+        empty = np.flatnonzero(self.sizes == 0)
+        if len(empty):
+            raise ValueError(f"{self._group(empty[0])} is empty ({len(empty)} such); drop the empty groups")
+        owner = self.owner
+        outside = np.flatnonzero((indices < 0) | (indices >= self.n_features))
+        if len(outside):
+            index, group = indices[outside[0]], self._group(owner[outside[0]])
+            raise ValueError(
+                f"feature index {index} in {group} is out of range for {plural(self.n_features, 'feature')}, "
+                "numbered from 0; correct the index or n_features"
+            )
+        offset = owner * self.n_features
+        keys = offset + indices
+        if np.all(np.diff(keys) > 0):
+            return indices
+        keys.sort()
+        repeated = np.flatnonzero(np.diff(keys) == 0)
+        if len(repeated):
+            index, group = keys[repeated[0]] % self.n_features, self._group(owner[repeated[0]])
+            feature = (self.feature_names or range(self.n_features))[index]
+            raise ValueError(f"feature {feature!r} occurs twice in {group}; list it once")
+        return keys - offset
+
+    def _first_identical(self) -> NDArray[np.int64]:
+        """For each group the first group with the same features: found by hash, confirmed entry by entry."""
+        words = np.random.default_rng(0).integers(2**64, size=self.n_features, dtype=np.uint64)
+        hashes = np.add.reduceat(words[self.indices], self.indptr[:-1])
+        _, position, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+        itself = np.arange(self.n_groups)
+        first = np.where(self.sizes == self.sizes[position[inverse]], position[inverse], itself)
+        counterpart = np.arange(self.n_entries) + np.repeat(self.indptr[first] - self.indptr[:-1], self.sizes)
+        differs = np.logical_or.reduceat(self.indices != self.indices[counterpart], self.indptr[:-1])
+        return np.where(differs, itself, first)
+
+
+def checked_names(names: Iterable[str] | None, count: int | None, kind: str, unique: bool = True) -> Names:
+    """Return the names, if any, as a tuple of str of the right length and (if asked) without repetitions."""
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise TypeError(f"{kind} names must be a list of strings, not the single string {names!r}")
+    given = tuple(names.tolist() if hasattr(names, "tolist") else names)
+    for name in given:
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} names must be strings, not {name!r}; use [str(name) for name in names]")
+    if count is not None and len(given) != count:
+        raise ValueError(f"{plural(len(given), f'{kind} name')} for {plural(count, kind)}; give one for each")
+    if unique and len(set(given)) < len(given):
+        name, times = Counter(given).most_common(1)[0]
+        raise ValueError(f"{kind} name {name!r} occurs {times} times; make the names distinct")
+    return tuple(map(str, given))
+
+
+def checked_count(count: int, argument: str) -> int:
+    """Return the count as a plain int, after checking that it is an integer of at least one."""
+    if not isinstance(count, int | np.integer):
+        raise TypeError(f"{argument} must be an integer, not {count!r}")
+    if count < 1:
+        raise ValueError(f"{argument} must be at least 1, not {count}")
+    return int(count)
+
+
+def indices_of(items: NDArray[Any], names: Names, kind: str) -> NDArray[np.int64]:
+    """Return a new array of the indices of the items, which are indices already or names to look up."""
+    if items.size == 0:
+        return np.zeros(items.shape, dtype=np.int64)
+    if items.dtype.kind in "iu":
+        return items.astype(np.int64)
+    if items.dtype.kind not in "UTO":
+        remedy = "use np.flatnonzero(mask)" if items.dtype == bool else "convert them with .astype(int)"
+        raise TypeError(f"{kind}s must be integer indices or names, not {items.dtype} values; {remedy}")
+    given = items.ravel().tolist()
+    if names is None:
+        raise TypeError(f"{given[0]!r} is no {kind} index; use integers, or pass the {kind} names as well")
+    position = {name: index for index, name in enumerate(names)}
+    try:
+        found = [position[name] for name in given]
+    except KeyError as error:
+        raise ValueError(f"unknown {kind} name {error}; the names are {reprlib.repr(names)}") from None
+    return np.array(found, dtype=np.int64).reshape(items.shape)
+
+
+def real_array(values: Any, what: str) -> NDArray[np.float64]:
+    """Return a new float64 array of the values, which must be real numbers."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{what} must be real numbers, not {array.dtype}; use .real or .astype(float) first")
+    return array.astype(np.float64)
+
+
+def weight_array(weights: ArrayLike | None, count: int, kind: str) -> NDArray[np.float64]:
+    """Return a new array of the weights: ones by default, a scalar repeated, or one for each."""
+    values = real_array(1.0 if weights is None else weights, f"{kind} weights")
+    if values.ndim == 0:
+        return np.full(count, values)
+    if values.shape != (count,):
+        given = f"weights have shape {values.shape} for {plural(count, kind)}"
+        raise ValueError(f"{given}; give a scalar or one weight per {kind}")
+    return values
+
+
+def plural(count: int, noun: str) -> str:
+    """Return the count with its noun, as in "1 node" and "2 nodes"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _member_arrays(lists: Iterable[Iterable[Any]]) -> list[NDArray[Any]]:
+    if isinstance(lists, Mapping):
+        raise TypeError("lists is a mapping; use Groups(list(lists.values()), names=list(lists))")
+    members = []
+    for number, group in enumerate(lists):
+        if isinstance(group, str) or not isinstance(group, Iterable):
+            raise TypeError(
+                f"group {number} is {group!r}, not a list of features; for one label per feature "
+                "use Groups.from_labels(labels)"
+            )
+        array = np.asarray(group if hasattr(group, "__array__") else list(group))
+        if array.ndim != 1:
+            raise ValueError(f"group {number} must be a flat list of features, not of shape {array.shape}")
+        if array.dtype == bool:
+            raise TypeError(f"group {number} is a boolean mask; use its indices, np.flatnonzero(mask)")
+        members.append(array)
+    return members
+
+
+def _starts(sizes: ArrayLike) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,36 @@
+"""What the losses of a signed margin share: labels -1/+1 and functions of m_i = y_i f_i."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import cvxpy as cp
+import numpy as np
+
+from cvxstructreg.core.atom import Array, freeze
+from cvxstructreg.core.loss import Loss, encode_binary
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BinaryLoss(Loss):
+    """sum_i s_i phi(y_i f_i) with labels 0/1, -1/+1, or any two values given as ``classes=(negative, positive)``."""
+
+    classes: Any = None
+
+    def _encode(self, y: Any) -> Array:
+        signs, classes = encode_binary(y, self.classes)
+        freeze(self, classes=classes)
+        return signs
+
+    def _margin_expr(self, z: cp.Expression) -> cp.Expression:
+        return cp.multiply(self.y, z)
+
+    @classmethod
+    def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Self, tuple[int, int]]]:
+        """Tiny instances with the shape they act on."""
+        return [
+            (cls([0, 1, 1, 0, 1]), (5, 1)),
+            (cls(["no", "yes", "no", "yes"], sample_weight=[1.0, 2.0, 0.0, 0.5], classes=("no", "yes")), (4, 1)),
+        ]

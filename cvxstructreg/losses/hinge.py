@@ -1,0 +1,57 @@
+"""The hinge loss and its square."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import cvxpy as cp
+import numpy as np
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.losses.binary import BinaryLoss
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Hinge(BinaryLoss):
+    """sum_i s_i (1 - y_i f_i)_+: a sum over rows, not averaged.
+
+    Parameters
+    ----------
+    y : array of n labels
+        0/1 or -1/+1; any two values with ``classes=(negative, positive)``.
+    rows, sample_weight
+        As for every loss: the labelled rows of the model, and the s_i.
+
+    Examples
+    --------
+    >>> Hinge([-1, 1])([0.5, 0.5])
+    2.0
+    """
+
+    formula: ClassVar[str] = "sum_i s_i (1 - y_i f_i)_+"
+    convention: ClassVar[str] = "summed over rows (not averaged), y in {-1, +1}"
+
+    def expr(self, z: cp.Expression) -> cp.Expression:
+        """The definition."""
+        return self._weighted_sum(cp.pos(1 - self._margin_expr(z)))
+
+    def value(self, z: Array) -> float:
+        """sum s (1 - yz)_+."""
+        return float(np.sum(self.weight_column * np.maximum(0.0, 1.0 - self.y * z)))
+
+    def prox(self, v: Array, t: float) -> Array:
+        """The margin moves up by t s, but not past 1 if it starts below."""
+        m = self.y * v
+        return self.y * np.maximum(m, np.minimum(m + t * self.weight_column, 1.0))
+
+    def conj(self, u: Array) -> float:
+        """sum y u with -y u in [0, s]."""
+        a, s = -self.y * u, self.weight_column
+        if np.any((a < -1e-12 * (1 + s)) | (a > s + 1e-12 * (1 + s))):
+            return np.inf
+        return float(-np.sum(a))
+
+    def dual_box(self) -> tuple[Array, Array]:
+        """-y u in [0, s]."""
+        return np.minimum(0.0, -self.y * self.weight_column), np.maximum(0.0, -self.y * self.weight_column)

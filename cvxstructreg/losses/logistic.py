@@ -1,0 +1,83 @@
+"""The logistic loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import cvxpy as cp
+import numpy as np
+from scipy.special import expit, xlogy
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.losses.binary import BinaryLoss
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Logistic(BinaryLoss):
+    """sum_i s_i log(1 + exp(-y_i f_i)): a sum over rows, not averaged.
+
+    Parameters
+    ----------
+    y : array of n labels
+        0/1 or -1/+1; any two values with ``classes=(negative, positive)``.
+    rows, sample_weight
+        As for every loss: the labelled rows of the model, and the s_i.
+
+    Examples
+    --------
+    >>> round(Logistic([0, 1])([0.0, 0.0]), 4)
+    1.3863
+    """
+
+    formula: ClassVar[str] = "sum_i s_i log(1 + exp(-y_i f_i))"
+    convention: ClassVar[str] = "summed over rows (not averaged), y in {-1, +1}"
+
+    def expr(self, z: cp.Expression) -> cp.Expression:
+        """The definition."""
+        return self._weighted_sum(cp.logistic(-self._margin_expr(z)))
+
+    def value(self, z: Array) -> float:
+        """sum s log(1 + e^(-yz)), without overflow."""
+        return float(np.sum(self.weight_column * np.logaddexp(0.0, -self.y * z)))
+
+    def grad(self, z: Array) -> Array:
+        """-s y / (1 + e^(yz))."""
+        return -self.weight_column * self.y * expit(-self.y * z)
+
+    def hessp(self, z: Array, p: Array) -> Array:
+        """s q (1 - q) p with q the probability of the other class."""
+        q = expit(-self.y * z)
+        return self.weight_column * q * (1.0 - q) * p
+
+    def lipschitz(self) -> float:
+        """max s / 4."""
+        return float(np.max(self.sample_weight)) / 4.0
+
+    def prox(self, v: Array, t: float) -> Array:
+        """Row by row: the margin m solves m - y v = t s / (1 + e^m), by Newton steps kept inside a bracket."""
+        a, step = self.y * v, t * self.weight_column
+        low, high = a, a + step  # the root lies between, as 0 < 1/(1 + e^m) < 1
+        m = a + step * expit(-a) / (1.0 + step * expit(-a) * expit(a))
+        for _ in range(60):
+            m = np.where((m >= low) & (m <= high), m, 0.5 * (low + high))
+            q = expit(-m)
+            residual = m - a - step * q
+            if np.all(np.abs(residual) <= 1e-15 * (1.0 + np.abs(m))):
+                break
+            low, high = np.where(residual < 0, m, low), np.where(residual > 0, m, high)
+            m = m - residual / (1.0 + step * q * (1.0 - q))
+        return self.y * np.clip(m, low, high)
+
+    def conj(self, u: Array) -> float:
+        """sum s (q log q + (1 - q) log(1 - q)) with q = -y u / s in [0, 1]."""
+        s = self.weight_column
+        q = np.where(s > 0, -self.y * u / np.where(s > 0, s, 1.0), 0.0)
+        if np.any((q < -1e-12) | (q > 1.0 + 1e-12)) or np.any(np.abs(u[s == 0]) > 1e-12):
+            return np.inf
+        q = np.clip(q, 0.0, 1.0)
+        return float(np.sum(s * (xlogy(q, q) + xlogy(1.0 - q, 1.0 - q))))
+
+    def dual_box(self) -> tuple[Array, Array]:
+        """-y u / s in [0, 1]."""
+        return np.minimum(0.0, -self.y * self.weight_column), np.maximum(0.0, -self.y * self.weight_column)

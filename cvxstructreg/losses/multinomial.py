@@ -1,0 +1,142 @@
+"""The multinomial logistic loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import cvxpy as cp
+import numpy as np
+from scipy.special import log_softmax, softmax, xlogy
+
+from cvxstructreg.core.atom import Array, freeze
+from cvxstructreg.core.loss import Loss, encode_multiclass
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Multinomial(Loss):
+    """sum_i s_i (logsumexp(F_i) - F_i,y_i): a sum over rows, not averaged.
+
+    Parameters
+    ----------
+    y : array of n labels
+        Any values; column j of F belongs to the j-th of ``classes``.
+    rows, sample_weight
+        As for every loss: the labelled rows of the model, and the s_i.
+    classes : sequence, optional
+        The order of the columns of F; the sorted labels by default.
+
+    Examples
+    --------
+    >>> round(Multinomial(["a", "b", "c"])([[0, 0, 0]] * 3), 4)
+    3.2958
+    """
+
+    classes: Any = None
+
+    formula: ClassVar[str] = "sum_i s_i (log sum_j exp(F_ij) - F_i,y_i)"
+    convention: ClassVar[str] = "summed over rows (not averaged), one column of F for each class"
+
+    def _encode(self, y: Any) -> Array:
+        numbers, classes = encode_multiclass(y, self.classes)
+        onehot = np.eye(len(classes))[numbers]
+        absent = [name for name, count in zip(classes, onehot.sum(axis=0), strict=True) if count == 0]
+        if absent:
+            raise ValueError(f"classes {absent} have no example: their intercept would run to minus infinity")
+        freeze(self, classes=classes)
+        return onehot
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    def expr(self, z: cp.Expression) -> cp.Expression:
+        """The definition."""
+        return self._weighted_sum(cp.log_sum_exp(z, axis=1) - cp.sum(cp.multiply(self.y, z), axis=1))
+
+    def _weighted_sum(self, terms: cp.Expression) -> cp.Expression:
+        return cp.sum(cp.multiply(self.sample_weight, terms))
+
+    def value(self, z: Array) -> float:
+        """-sum s log p_y."""
+        return float(-np.sum(self.sample_weight * np.sum(self.y * log_softmax(z, axis=1), axis=1)))
+
+    def grad(self, z: Array) -> Array:
+        """s (p - onehot(y))."""
+        return self.weight_column * (softmax(z, axis=1) - self.y)
+
+    def hessp(self, z: Array, p: Array) -> Array:
+        """s (diag(q) - q q') p, row by row."""
+        q = softmax(z, axis=1)
+        return self.weight_column * (q * p - q * np.sum(q * p, axis=1, keepdims=True))
+
+    def lipschitz(self) -> float:
+        """max s / 2: the largest eigenvalue of diag(q) - qq' is at most 1/2."""
+        return float(np.max(self.sample_weight)) / 2.0
+
+    def prox(self, v: Array, t: float) -> Array:
+        """Row by row a damped Newton method; diag(1 + sq) - s qq' is inverted by Sherman-Morrison."""
+        s = t * self.weight_column
+        x = v - s * (softmax(v, axis=1) - self.y) / (1.0 + s)
+
+        def energy(x: Array) -> Array:
+            rows = -np.sum(self.y * log_softmax(x, axis=1), axis=1)
+            return np.asarray(s[:, 0] * rows + 0.5 * np.sum((x - v) ** 2, axis=1))
+
+        for _ in range(50):
+            q = softmax(x, axis=1)
+            gradient = s * (q - self.y) + x - v
+            if np.abs(gradient).max() <= 1e-14 * (1.0 + np.abs(v).max() + s.max()):
+                break
+            inverse = 1.0 / (1.0 + s * q)
+            left, right = inverse * gradient, inverse * q
+            curvature = 1.0 - s * np.sum(q * right, axis=1, keepdims=True)
+            step = left + s * right * np.sum(q * left, axis=1, keepdims=True) / curvature
+            slope, length, before = np.sum(gradient * step, axis=1), np.ones(len(v)), energy(x)
+            for _ in range(30):
+                slack = 1e-12 * (1.0 + np.abs(before))
+                too_far = energy(x - length[:, None] * step) > before - 0.1 * length * slope + slack
+                if not too_far.any():
+                    break
+                length[too_far] *= 0.5
+            x = x - length[:, None] * step
+        return x
+
+    def _probabilities(self, u: Array) -> Array:
+        s = self.weight_column
+        return self.y + np.where(s > 0, u / np.where(s > 0, s, 1.0), 0.0)
+
+    def conj(self, u: Array) -> float:
+        """sum s p log p with p = onehot(y) + u / s on the simplex."""
+        p = self._probabilities(u)
+        off_simplex = (p < -1e-12).any() or np.any(np.abs(p.sum(axis=1) - 1.0) > 1e-10)
+        if off_simplex or np.any(np.abs(u[self.sample_weight == 0]) > 1e-12):
+            return np.inf
+        p = np.maximum(p, 0.0)
+        return float(np.sum(self.weight_column * xlogy(p, p)))
+
+    def rebalance(self, u: Array, target: Array) -> Array | None:
+        """Tilt the probabilities, p_ij e^(b_j), until the columns sum to ``target``: Newton in b."""
+        p = np.maximum(self._probabilities(u), 0.0)
+        wanted = target + self.weight_column.T @ self.y
+        with np.errstate(divide="ignore"):
+            logs = np.log(p)
+        b = np.zeros(self.n_outputs)
+        for _ in range(50):
+            q = softmax(logs + b, axis=1)
+            miss = np.ravel(self.weight_column.T @ q - wanted)
+            if np.abs(miss).max() <= 1e-13 * (1.0 + np.abs(wanted).max()):
+                return self.weight_column * (q - self.y)
+            hessian = np.diag(np.ravel(self.weight_column.T @ q)) - (self.weight_column * q).T @ q
+            b = b - np.clip(np.linalg.lstsq(hessian, miss, rcond=1e-12)[0], -2.0, 2.0)
+        return None
+
+    @classmethod
+    def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Multinomial, tuple[int, int]]]:
+        """Tiny instances with the shape they act on."""
+        return [
+            (cls([0, 2, 1, 0]), (4, 3)),
+            (cls(["b", "a", "b"], sample_weight=[2.0, 1.0, 0.0], classes=("b", "a")), (3, 2)),
+        ]

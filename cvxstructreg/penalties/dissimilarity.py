@@ -1,0 +1,217 @@
+"""Pairs of examples that should be of different classes (Goldberg, Zhu and Wright 2007)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.core import centred_hinge
+from cvxstructreg.core.atom import Array, Atom, freeze
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PairHinge(Atom):
+    """sum_p c_p sum_j (Z_pj - (k-2)/(k-1))_+ of centred sums Z = F_s + F_t of two rows; |Z_p| for a single column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> PairHinge(np.ones(2))([[1.0, -1.0, 0.0], [2.0, -1.0, -1.0]])
+    2.0
+    """
+
+    weights: Any
+
+    power: ClassVar[int] = 1
+    formula: ClassVar[str] = "sum_p c_p sum_j (Z_pj - (k-2)/(k-1))_+"
+
+    def __post_init__(self) -> None:
+        freeze(self, weights=np.asarray(self.weights, dtype=float))
+
+    @property
+    def size(self) -> int | None:
+        """Number of pairs."""
+        return int(self.weights.size)
+
+    def _costs(self, k: int) -> Array:
+        return np.repeat(self.weights[:, None], k, axis=1)
+
+    def expr(self, z: cp.Expression) -> cp.Expression:
+        """The definition."""
+        k = z.shape[1]
+        if k == 1:
+            return cp.sum(cp.multiply(self.weights[:, None], cp.power(cp.abs(z), self.power)))
+        excess = cp.pos(centred_hinge.centred_expr(z) - (k - 2) / (k - 1))
+        return cp.sum(cp.multiply(self._costs(k), cp.power(excess, self.power)))
+
+    def _excess(self, z: Array) -> Array:
+        k = z.shape[1]
+        return np.abs(z) if k == 1 else np.maximum(0.0, centred_hinge.centred(z) - (k - 2) / (k - 1))
+
+    def value(self, z: Array) -> float:
+        """The sum over pairs and classes."""
+        return float(np.sum(self.weights[:, None] * self._excess(z) ** self.power))
+
+    def prox(self, v: Array, t: float) -> Array:
+        """Shrinking for one column; else row by row with the multiplier of the sum."""
+        c, k = t * self.weights[:, None], v.shape[1]
+        if k > 1:
+            return centred_hinge.prox(v, t * self._costs(k), (k - 2) / (k - 1), self.power)
+        return np.sign(v) * np.maximum(np.abs(v) - c, 0.0) if self.power == 1 else v / (1.0 + 2.0 * c)
+
+    def conj(self, u: Array) -> float:
+        """Absolute values (|u| <= c), squares (u^2 / 4c), or hinges of centred rows."""
+        c, k = self.weights[:, None], u.shape[1]
+        if k > 1:
+            return centred_hinge.conj(u, self._costs(k), (k - 2) / (k - 1), self.power)
+        if self.power == 1:
+            return 0.0 if np.all(np.abs(u) <= c * (1.0 + 1e-12)) else np.inf
+        return float(np.sum(u[c > 0] ** 2 / (4.0 * c[c > 0]))) if not np.any(np.abs(u[c == 0]) > 1e-12) else np.inf
+
+    @classmethod
+    def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Any, tuple[int, int]]]:
+        """Tiny instances with the shape they act on."""
+        return [
+            (cls(np.array([1.0, 0.5])), (2, 1)),
+            (cls(np.array([1.0, 2.0, 0.5])), (3, 3)),
+            (cls(np.ones(2)), (2, 2)),
+        ]
+
+
+class PairSquaredHinge(PairHinge):
+    """sum_p c_p sum_j ((Z_pj - (k-2)/(k-1))_+)^2 of centred sums Z of two rows; Z_p^2 for a single column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> PairSquaredHinge(np.ones(1))([[3.0]])
+    9.0
+    """
+
+    power: ClassVar[int] = 2
+    formula: ClassVar[str] = "sum_p c_p sum_j ((Z_pj - (k-2)/(k-1))_+)^2"
+
+    def grad(self, z: Array) -> Array:
+        """2 c times the excess, centred."""
+        if z.shape[1] == 1:
+            return 2.0 * self.weights[:, None] * z
+        return centred_hinge.centred(2.0 * self.weights[:, None] * self._excess(z))
+
+    def hessp(self, z: Array, p: Array) -> Array:
+        """2 c on the entries in excess (a generalised Hessian)."""
+        if z.shape[1] == 1:
+            return 2.0 * self.weights[:, None] * p
+        active = self._excess(z) > 0
+        return centred_hinge.centred(2.0 * self.weights[:, None] * active * centred_hinge.centred(p))
+
+    def lipschitz(self) -> float:
+        """2 max c."""
+        return 2.0 * float(np.max(self.weights, initial=0.0))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dissimilarity(Atom):
+    """sum_(s,t) c_st sum_j ((F_sj + F_tj - (k-2)/(k-1))_+)^power: the two examples should not share a class.
+
+    F are the scores centred over the k classes (the sum-to-zero coding). With a single output f the classes are
+    (f, -f), and the term is |f_s + f_t|^power.
+
+    Parameters
+    ----------
+    pairs : array of shape (m, 2)
+        Row indices of the model; each pair once, in either order.
+    power : {1, 2}
+        Hinge or squared hinge.
+    weights : number or array of m nonnegative numbers, optional
+        The c_st, ones by default.
+
+    Examples
+    --------
+    >>> Dissimilarity([(0, 1)], power=2)([1.0, 2.0])
+    9.0
+    >>> round(Dissimilarity([(0, 1)])([[2.0, -1.0, -1.0], [2.0, -1.0, -1.0]]), 6)
+    3.5
+    """
+
+    pairs: Any
+    power: int = 1
+    weights: Any = None
+
+    target: ClassVar[str] = "scores"
+    formula: ClassVar[str] = "sum_(s,t) c_st sum_j ((F_sj + F_tj - (k-2)/(k-1))_+)^power"
+    convention: ClassVar[str] = "summed over pairs, each once; scores centred over the k classes (F 1 = 0)"
+
+    def __post_init__(self) -> None:
+        if self.power not in (1, 2):
+            raise ValueError(f"power must be 1 or 2, got {self.power!r}")
+        pairs = _checked_pairs(self.pairs)
+        weights = np.ones(len(pairs)) if self.weights is None else np.asarray(self.weights, dtype=float)
+        if weights.ndim == 0:
+            weights = np.full(len(pairs), float(weights))
+        if weights.shape != (len(pairs),):
+            raise ValueError(f"weights must be one for each of the {len(pairs)} pairs, got shape {weights.shape}")
+        if not np.isfinite(weights).all() or (weights < 0).any():
+            raise ValueError("the weights of Dissimilarity must be finite and nonnegative")
+        freeze(self, pairs=pairs, weights=weights)
+
+    def check_rows(self, m: int, what: str) -> None:
+        """Raise unless all pairs are rows of the model."""
+        if len(self.pairs) and self.pairs.max() >= m:
+            raise ValueError(f"a dissimilar pair names row {self.pairs.max()}, but the model has {m} {what}")
+
+    def split(self) -> tuple[PairHinge, Any]:
+        """The hinges of the sums of two rows."""
+        m = len(self.pairs)
+        width = int(self.pairs.max()) + 1 if m else 1
+        rows = np.repeat(np.arange(m), 2)
+        sums = sp.csr_array((np.ones(2 * m), (rows, self.pairs.ravel())), shape=(m, width))
+        return (PairHinge if self.power == 1 else PairSquaredHinge)(self.weights), sums
+
+    def expr(self, z: cp.Expression) -> cp.Expression:
+        """The definition."""
+        outer, _ = self.split()
+        return outer.expr(z[self.pairs[:, 0]] + z[self.pairs[:, 1]]) if len(self.pairs) else cp.Constant(0.0)
+
+    def value(self, z: Array) -> float:
+        """The sum over pairs and classes."""
+        return self.split()[0].value(z[self.pairs[:, 0]] + z[self.pairs[:, 1]])
+
+    def __repr__(self) -> str:
+        return f"Dissimilarity({len(self.pairs)} pairs, power={self.power})"
+
+    @classmethod
+    def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Dissimilarity, tuple[int, int]]]:
+        """Tiny instances with the shape they act on."""
+        return [
+            (cls([(0, 1), (1, 3)]), (4, 1)),
+            (cls([(0, 1), (1, 3)], power=2, weights=[1.0, 0.5]), (4, 1)),
+            (cls([(0, 2), (1, 3)], weights=2.0), (4, 3)),
+            (cls([(0, 2), (1, 3)], power=2), (4, 3)),
+        ]
+
+
+def _checked_pairs(pairs: Any) -> np.ndarray:
+    array = np.asarray(pairs)
+    if array.size == 0:
+        return np.zeros((0, 2), dtype=np.int64)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ValueError(f"pairs must have shape (m, 2), got {array.shape}")
+    if not np.issubdtype(array.dtype, np.integer):
+        raise TypeError(f"pairs must be integer row indices, got dtype {array.dtype}")
+    if array.min() < 0:
+        raise ValueError("pairs must be nonnegative row indices")
+    same = np.flatnonzero(array[:, 0] == array[:, 1])
+    if same.size:
+        row = array[same[0], 0]
+        raise ValueError(f"row {row} is paired with itself: an example cannot differ from itself; drop the pair")
+    ordered = np.sort(array, axis=1).astype(np.int64)
+    unique, counts = np.unique(ordered, axis=0, return_counts=True)
+    if (counts > 1).any():
+        s, t = unique[counts > 1][0]
+        raise ValueError(f"pair ({s}, {t}) is given more than once; give it once, with the sum of its weights")
+    return ordered

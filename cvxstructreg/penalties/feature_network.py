@@ -1,0 +1,84 @@
+"""Feature network regularization (Sandler, Talukdar, Ungar and Blitzer, NIPS 2008)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.core.quadratic_form import QuadraticForm
+from cvxstructreg.core.quadratic_penalty import QuadraticPenalty
+from cvxstructreg.graphs import Graph
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FeatureNetwork(QuadraticPenalty):
+    """||(I - P) w||^2: each weight is pulled to the average of its neighbours. No factor 1/2.
+
+    P are the weights of the graph with rows normalised to sum to one. The rows of nodes without outgoing edge are
+    left out: they are pulled nowhere. Dissimilarity edges (negative weights) pull a weight to *minus* the average
+    of those neighbours, ``||(I + Q) w||^2``, in rows of their own as in the paper, or (``signed="joint"``) in one row
+    with the similar neighbours, normalised together; the two are not the same. Virtual nodes (class means) are minimised
+    out, so that w has one entry for each real feature.
+
+    Parameters
+    ----------
+    graph : Graph
+        Row i lists the neighbours that feature i is pulled to; may be directed.
+    signed : {"separate", "joint"}
+        What to do with dissimilarity edges.
+
+    Examples
+    --------
+    >>> from cvxstructreg import Graph
+    >>> graph = Graph.from_edges([(0, 1), (1, 2)], n_nodes=3)
+    >>> FeatureNetwork(graph)([1.0, 1.0, 1.0]), FeatureNetwork(graph)([0.0, 1.0, 0.0])
+    (0.0, 3.0)
+
+    A class mean as virtual node: the squared distances to the mean of the class.
+
+    >>> means = Graph.from_edges([(0, 3), (1, 3), (2, 3)], n_nodes=4, virtual=[3], directed=True)
+    >>> round(FeatureNetwork(means)([1.0, 2.0, 6.0]), 10)
+    14.0
+    """
+
+    graph: Any
+    signed: str = "separate"
+
+    formula: ClassVar[str] = "||(I - P) w||^2"
+    convention: ClassVar[str] = "P: graph weights, rows summing to 1; no factor 1/2"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.graph, Graph):
+            raise TypeError(f"FeatureNetwork needs a Graph, got {type(self.graph).__name__}; wrap it: Graph(W)")
+        if self.signed not in ("separate", "joint"):
+            raise ValueError(f'signed must be "separate" or "joint", got {self.signed!r}')
+        parts = [self.graph]
+        if self.signed == "separate" and self.graph.is_signed:
+            parts = [self.graph.similarity(), self.graph.dissimilarity()]
+        rows = [_pulled_rows(part) for part in parts]
+        form = QuadraticForm(factor=sp.csr_array(sp.vstack(rows)), eliminated=self.graph.virtual)
+        self._set_form(form)
+
+    def __repr__(self) -> str:
+        joint = ', signed="joint"' if self.signed == "joint" else ""
+        return f"FeatureNetwork({self.graph!r}{joint})"
+
+    @classmethod
+    def examples(cls, rng: np.random.Generator) -> Sequence[tuple[FeatureNetwork, tuple[int, int]]]:
+        """Tiny instances with the shape they act on."""
+        signed = Graph.from_edges([(0, 1), (1, 2), (0, 3)], [1.0, 2.0, -1.0], n_nodes=5)
+        virtual = Graph.from_edges(
+            [(0, 4), (1, 4), (2, 5), (3, 5), (4, 5)], [1, 1, 1, 1, -1.0], n_nodes=6, virtual=[4, 5], directed=True
+        )
+        return [(cls(signed), (5, 1)), (cls(signed, signed="joint"), (5, 2)), (cls(virtual), (4, 2))]
+
+
+def _pulled_rows(graph: Graph) -> Any:
+    """I - P without the rows of nodes that have no outgoing edge."""
+    pulled = np.flatnonzero(np.diff(graph.weights.indptr) > 0)
+    identity = sp.eye_array(graph.n_nodes, format="csr")
+    return sp.csr_array(identity - graph.transition())[pulled]

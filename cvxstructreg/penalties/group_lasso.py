@@ -1,0 +1,93 @@
+"""The group lasso with overlapping groups: the direct norm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import cvxpy as cp
+import numpy as np
+
+from cvxstructreg.core.atom import Array, Atom
+from cvxstructreg.groups import Groups
+from cvxstructreg.penalties.blocks import BlockNorms, fit_stack
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupLasso(Atom):
+    """sum_g c_g ||w_g||_2, the *direct* norm; groups may overlap.
+
+    A group at zero sets all its features to zero, also those that other groups hold: the weights that survive are the
+    *complement* of a union of groups. :class:`LatentGroupLasso` is the other reading, in which the weights that
+    survive are a *union* of groups; without overlap the two are the same.
+
+    Parameters
+    ----------
+    groups : Groups
+        With their weights c_g.
+    weights : number, array or function of the group sizes, optional
+        Other weights c_g, such as ``np.sqrt``.
+
+    Examples
+    --------
+    >>> from cvxstructreg import Groups, LatentGroupLasso
+    >>> groups = Groups([[0, 1], [1, 2]], n_features=3)
+    >>> round(GroupLasso(groups)([3.0, 4.0, 0.0]), 6)
+    9.0
+    >>> round(LatentGroupLasso(groups)([3.0, 4.0, 0.0]), 6)
+    5.0
+    """
+
+    groups: Any
+    weights: Any = None
+
+    formula: ClassVar[str] = "sum_g c_g ||w_g||_2"
+    convention: ClassVar[str] = "direct overlap: every group norm is counted in full"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "groups", checked_groups(self.groups, self.weights, type(self).__name__))
+        blocks = BlockNorms(self.groups.indptr, self.groups.weights)
+        object.__setattr__(self, "_parts", (blocks, self.groups.selection()))
+
+    @property
+    def size(self) -> int | None:
+        """Number of features."""
+        return int(self.groups.n_features)
+
+    def split(self) -> tuple[BlockNorms, Any]:
+        """The norms of the stacked copies w_g."""
+        parts: tuple[BlockNorms, Any] = self.__dict__["_parts"]
+        return parts
+
+    def expr(self, z: cp.Expression) -> cp.Expression:
+        """The definition."""
+        blocks, E = self.split()
+        return blocks.expr(E @ z)
+
+    def value(self, z: Array) -> float:
+        """The weighted sum of norms."""
+        return float(self.groups.weights @ self.groups.norms(z))
+
+    def prox(self, v: Array, t: float) -> Array:
+        """v - E'q with the q in the balls of radius t c_g that explains most of v."""
+        blocks, E = self.split()
+        return v - E.T @ fit_stack(E, v, lambda q, _: blocks.project(q, t))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.groups!r})"
+
+    @classmethod
+    def examples(cls, rng: np.random.Generator) -> Sequence[tuple[GroupLasso, tuple[int, int]]]:
+        """Tiny instances with the shape they act on."""
+        return [
+            (cls(Groups([[0, 1], [2]], n_features=4)), (4, 1)),
+            (cls(Groups([[0, 1, 2], [2, 3], [0, 3]], n_features=4), weights=np.sqrt), (4, 2)),
+        ]
+
+
+def checked_groups(groups: Any, weights: Any, name: str) -> Groups:
+    """The groups with the weights of the penalty."""
+    if not isinstance(groups, Groups):
+        raise TypeError(f"{name} needs Groups, got {type(groups).__name__}; wrap it: Groups(lists, n_features=d)")
+    return groups if weights is None else groups.with_weights(weights)

@@ -1,0 +1,6 @@
+"""Solvers: each a module with ``NAME``, ``accepts(problem)`` and ``run(problem, start, **options)``."""
+
+from cvxstructreg.solvers.driver import InaccurateWarning, solve
+from cvxstructreg.solvers.registry import accepting, names, refusals
+
+__all__ = ["InaccurateWarning", "accepting", "names", "refusals", "solve"]

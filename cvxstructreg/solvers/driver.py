@@ -1,0 +1,193 @@
+"""The one loop around all solvers: certificates, history, limits, warm starts, callbacks and progress."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import time
+import warnings
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.certificate import Certificate, certify_point
+from cvxstructreg.core.model import Kernel
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.solution import Record, Solution
+from cvxstructreg.solvers import registry
+from cvxstructreg.solvers.iterate import Iterate
+
+#: Iterations without ``max_iter``; certificates may take up to this share of the time.
+DEFAULT_MAX_ITER = 20_000
+CERTIFICATE_SHARE = 0.3
+
+
+class InaccurateWarning(UserWarning):
+    """A solve ended before its tolerance was proved; the message carries the certified gap."""
+
+
+def solve(
+    problem: Problem,
+    solver: str = "auto",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    warm_start: Any = None,
+    verbose: bool = False,
+    callback: Callable[[Record], Any] | None = None,
+    **options: Any,
+) -> Solution:
+    """Solve a problem; see :meth:`cvxstructreg.Problem.solve`."""
+    _check_limits(tol, max_iter, time_limit)
+    module = registry.choose(problem, solver)
+    _check_options(module, options)
+    run = _Run(problem, module, tol, max_iter or DEFAULT_MAX_ITER, time_limit, verbose, callback)
+    solution = run.go(_start(problem, warm_start), options)
+    if solution.status not in ("optimal", "stationary"):
+        warnings.warn(
+            f"{module.NAME} ended with status {solution.status!r} after {solution.n_iter} iterations: "
+            f"{solution.certificate}, tolerance {tol:g}",
+            InaccurateWarning,
+            stacklevel=3,
+        )
+    return solution
+
+
+class _Run:
+    """One solve."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        module: ModuleType,
+        tol: float,
+        max_iter: int,
+        time_limit: float | None,
+        verbose: bool,
+        callback: Callable[[Record], Any] | None,
+    ) -> None:
+        self.problem, self.module, self.tol = problem, module, tol
+        self.max_iter, self.time_limit = max_iter, time_limit or math.inf
+        self.verbose, self.callback = verbose, callback
+        self.history: list[Record] = []
+        self.best: Iterate | None = None
+        self.best_dual: dict[int, Array] = {}
+        self.bound = -math.inf
+        self.certifying = 0.0
+        self.began = time.perf_counter()
+
+    def go(self, start: Iterate, options: dict[str, Any]) -> Solution:
+        """Run the solver to its end and certify what it found."""
+        linear = self.problem.linear()
+        count, status = 0, "inaccurate"
+        steps = self.module.run(linear, start, **options)
+        try:
+            for count, iterate in enumerate(steps, start=1):
+                late = time.perf_counter() - self.began > self.time_limit
+                last = count >= self.max_iter or late or iterate.exhausted
+                if last or self._due(count):
+                    reached = self._certify(linear, iterate, count)
+                    if reached or last:
+                        limits = "time_limit" if late else "inaccurate" if iterate.exhausted else "max_iter"
+                        status = "optimal" if reached else limits
+                        break
+        except KeyboardInterrupt:
+            if self.best is None:
+                raise
+            status = "interrupted"
+        finally:
+            steps.close()
+        return self._finish(count, status)
+
+    def _due(self, count: int) -> bool:
+        """Early on at every iteration, later whenever certificates have not had their share of the time."""
+        if count <= 2:
+            return True
+        spent = time.perf_counter() - self.began
+        return self.certifying <= CERTIFICATE_SHARE * spent
+
+    def _certify(self, linear: Problem, iterate: Iterate, count: int) -> bool:
+        began = time.perf_counter()
+        certificate = certify_point(linear, iterate.theta, iterate.b, iterate.dual, self.bound)
+        if certificate.lower_bound > self.bound:
+            self.bound, self.best_dual = certificate.lower_bound, iterate.dual
+        if self.best is None or certificate.objective <= self.history[self.best_record].objective:
+            self.best, self.best_record = iterate, len(self.history)
+        self.certifying += time.perf_counter() - began
+        record = Record(count, time.perf_counter() - self.began, certificate.objective, certificate)
+        self.history.append(record)
+        if self.verbose:
+            print(f"{self.module.NAME} {count:>7d}  {record.time:8.2f} s  objective {record.objective:.8g}  {certificate}")
+        if self.callback is not None:
+            self.callback(record)
+        return certificate.error <= self.tol
+
+    def _finish(self, count: int, status: str) -> Solution:
+        """The best point in the coordinates of the problem, with its certificate from scratch."""
+        assert self.best is not None
+        theta, b, model = self.best.theta, self.best.b, self.problem.model
+        if isinstance(model, Kernel) and self.problem.has_factor_coordinates:
+            theta = model.lift(theta)
+        certificate, dual = self._final_certificate(theta, b)
+        if certificate.error <= self.tol:
+            status = "stationary" if certificate.kind == "kkt" else "optimal"
+        elif status == "optimal":
+            status = "inaccurate"
+        single = theta.shape[1] == 1
+        return Solution(
+            problem=self.problem,
+            coef=theta[:, 0].copy() if single else theta.copy(),
+            intercept=float(b[0]) if single else b.copy(),
+            objective=certificate.objective,
+            certificate=certificate,
+            status=status,
+            solver=self.module.NAME,
+            n_iter=count,
+            time=time.perf_counter() - self.began,
+            history=tuple(self.history),
+            dual=dual,
+        )
+
+    def _final_certificate(self, theta: Array, b: Array) -> tuple[Certificate, dict[int, Array]]:
+        assert self.best is not None
+        candidates = [self.best.dual] if self.best.dual is self.best_dual else [self.best.dual, self.best_dual]
+        certified = [(certify_point(self.problem, theta, b, dual), dual) for dual in candidates]
+        return min(certified, key=lambda pair: pair[0].error)
+
+
+def _start(problem: Problem, warm_start: Any) -> Iterate:
+    linear = problem.linear()
+    if warm_start is None:
+        shape = (linear.model.n_weights, linear.n_outputs)
+        return Iterate(np.zeros(shape), np.zeros(problem.n_outputs))
+    dual: dict[int, Array] = {}
+    if isinstance(warm_start, Solution):
+        coef, intercept, dual = warm_start.coef, warm_start.intercept, warm_start.dual
+    elif isinstance(warm_start, tuple) and len(warm_start) == 2:
+        coef, intercept = warm_start
+    else:
+        raise TypeError(f"warm_start must be a Solution or (coef, intercept), got {type(warm_start).__name__}")
+    theta, b = problem.shaped(coef, intercept)
+    if isinstance(problem.model, Kernel) and problem.has_factor_coordinates:
+        theta = problem.model.lower(theta)
+    shapes = {piece.number: piece.forward for piece in linear.normal_form.pieces}
+    return Iterate(theta, b, {number: u for number, u in dual.items() if number in shapes})
+
+
+def _check_limits(tol: float, max_iter: int | None, time_limit: float | None) -> None:
+    if not tol > 0:
+        raise ValueError(f"tol must be positive, got {tol}")
+    if max_iter is not None and (max_iter != int(max_iter) or max_iter < 1):
+        raise ValueError(f"max_iter must be a positive integer, got {max_iter}")
+    if time_limit is not None and not time_limit > 0:
+        raise ValueError(f"time_limit must be positive, got {time_limit}")
+
+
+def _check_options(module: ModuleType, options: dict[str, Any]) -> None:
+    known = list(inspect.signature(module.run).parameters)[2:]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise TypeError(f"solver {module.NAME!r} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")

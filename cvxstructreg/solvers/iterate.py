@@ -1,0 +1,27 @@
+"""What solvers hand to the driver, and how they refuse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from cvxstructreg.core.atom import Array
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a solver does not accept a problem, in words."""
+
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Iterate:
+    """A point (theta, b) and what the solver knows of the dual, by the numbers of the terms.
+
+    ``exhausted`` says that the solver has nothing more to give.
+    """
+
+    theta: Array
+    b: Array
+    dual: dict[int, Array] = field(default_factory=dict)
+    exhausted: bool = False

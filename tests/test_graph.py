@@ -1,0 +1,463 @@
+"""Graph: construction, what it refuses, and its matrices against double loops."""
+
+import pickle
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from cvxstructreg.graphs import Graph
+
+SIGNED = np.array([[0.0, 2.0, -1.0], [2.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])
+ABC = ["a", "b", "c"]
+without_deadline = settings(deadline=None, max_examples=60)
+FORMATS = ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"]
+
+
+@st.composite
+def weight_matrices(draw, symmetric=True):
+    n = draw(st.integers(1, 7))
+    seed = draw(st.integers(0, 2**32 - 1))
+    density = draw(st.sampled_from([0.0, 0.3, 1.0]))
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(n, n)) * (rng.random((n, n)) < density)
+    np.fill_diagonal(W, 0)
+    return np.triu(W) + np.triu(W).T if symmetric else W
+
+
+class TestConstruction:
+    @pytest.mark.parametrize("format", FORMATS)
+    def test_every_sparse_format_and_dense_agree(self, format):
+        for W in (sparse.coo_array(SIGNED).asformat(format), sparse.coo_matrix(SIGNED).asformat(format)):
+            graph = Graph(W)
+            assert isinstance(graph.weights, sparse.csr_array)
+            assert_array_equal(graph.weights.toarray(), SIGNED)
+        assert_array_equal(Graph(SIGNED).weights.toarray(), SIGNED)
+        assert_array_equal(Graph(SIGNED.tolist()).weights.toarray(), SIGNED)
+
+    @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint64, np.float32])
+    def test_real_dtypes_become_float64(self, dtype):
+        W = np.array([[0, 1], [1, 0]], dtype=dtype)
+        assert Graph(W).weights.dtype == Graph(sparse.csr_array(W)).weights.dtype == np.float64
+
+    def test_storage_is_canonical(self):
+        W = sparse.csr_array(
+            (np.array([0.0, 1.0, 2.0, 1.0, 2.0]), np.array([0, 2, 1, 0, 0]), np.array([0, 3, 4, 5])),
+            shape=(3, 3),
+        )
+        assert not W.has_sorted_indices
+        stored = Graph(W).weights
+        assert stored.has_canonical_format
+        assert stored.nnz == 4
+        assert_array_equal(stored.indices, [1, 2, 0, 0])
+
+    @pytest.mark.parametrize("index", [np.int32, np.int64])
+    def test_index_type_does_not_depend_on_the_input(self, index):
+        W = sparse.csr_array(SIGNED)
+        W.indices, W.indptr = W.indices.astype(index), W.indptr.astype(index)
+        graph = Graph.from_edges(np.array([[0, 1]], dtype=index))
+        for stored in (Graph(W).weights, graph.weights, graph.transition(), graph.incidence()):
+            assert stored.indices.dtype == stored.indptr.dtype == np.int32
+
+    def test_duplicates_of_a_sparse_matrix_are_summed(self):
+        W = sparse.coo_array(([1.0, 2.0, 3.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
+        assert_array_equal(Graph(W).weights.toarray(), [[0, 3], [3, 0]])
+        assert W.nnz == 3
+
+    def test_duplicates_of_opposite_sign_are_refused(self):
+        W = sparse.coo_array(([1.0, -1.0], ([0, 0], [1, 1])), shape=(2, 2))
+        with pytest.raises(ValueError, match=r"edge \(0, 1\) .* both as similar and as dissimilar"):
+            Graph(W)
+
+    @pytest.mark.parametrize("convert", [np.array, sparse.csr_array, sparse.coo_array])
+    def test_input_is_neither_changed_nor_shared(self, convert):
+        W = convert(SIGNED)
+        graph = Graph(W)
+        if sparse.issparse(W):
+            assert_array_equal(W.toarray(), SIGNED)
+            W.data[:] = 7
+        else:
+            W[:] = 7
+        assert_array_equal(graph.weights.toarray(), SIGNED)
+
+    def test_the_graph_cannot_be_changed_through_what_it_returns(self):
+        graph = Graph(SIGNED, virtual=[2])
+        graph.weights.data[:] = 9
+        graph.virtual[:] = 0
+        graph.transition().data[:] = 9
+        graph.laplacian().data[:] = 9
+        graph.edges()[2][:] = 9
+        assert_array_equal(graph.weights.toarray(), SIGNED)
+        assert_array_equal(graph.virtual, [2])
+        with pytest.raises(AttributeError):
+            graph.names = ("x",)
+
+    def test_names_of_many_kinds(self):
+        assert Graph(SIGNED, names=np.array(ABC)).names == ("a", "b", "c")
+        assert all(type(name) is str for name in Graph(SIGNED, names=[np.str_("a"), "b", "c"]).names)
+        assert Graph(SIGNED).names is None
+        assert Graph(SIGNED).feature_names is None
+
+    @pytest.mark.parametrize(
+        "virtual", [[2, 0], ["c", "a"], [True, False, True], [0, 2, 2], np.array([0, 2])]
+    )
+    def test_virtual_nodes(self, virtual):
+        graph = Graph(SIGNED, ABC, virtual)
+        assert_array_equal(graph.virtual, [0, 2])
+        assert_array_equal(graph.features, [1])
+        assert graph.feature_names == ("b",)
+        assert (graph.n_nodes, graph.n_features, graph.n_virtual) == (3, 1, 2)
+
+    def test_a_single_virtual_node(self):
+        assert_array_equal(Graph(SIGNED, ABC, "b").virtual, [1])
+        assert_array_equal(Graph(SIGNED, virtual=1).virtual, [1])
+
+    def test_pickle(self):
+        graph = pickle.loads(pickle.dumps(Graph(SIGNED, ABC, ["c"])))
+        assert repr(graph) == "Graph(3 nodes, 2 edges: 1 similar, 1 dissimilar, undirected, 1 virtual)"
+        assert_array_equal(graph.weights.toarray(), SIGNED)
+        assert graph.names == ("a", "b", "c")
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+    def test_weights_that_are_not_finite(self, bad):
+        W = SIGNED.copy()
+        W[0, 2] = bad
+        with pytest.raises(ValueError, match=rf"edge \(0, 2\) has weight {bad}; weights must be finite"):
+            Graph(W)
+        with pytest.raises(ValueError, match=rf"edge \('a', 'c'\) has weight {bad}"):
+            Graph(sparse.csr_array(W), ABC)
+
+    @pytest.mark.parametrize("W", [np.ones((2, 3)), np.ones(3), sparse.csr_array((2, 3)), np.ones((0, 0))])
+    def test_shape(self, W):
+        with pytest.raises(ValueError, match=r"square matrix .* not of shape .*from_edges"):
+            Graph(W)
+
+    def test_self_loops(self):
+        with pytest.raises(ValueError, match=r"node 1 has an edge to itself.*W\.setdiag\(0\)"):
+            Graph(np.diag([0.0, 1.0]))
+        with pytest.raises(ValueError, match="node 'b' has an edge to itself"):
+            Graph(sparse.diags_array([0.0, 1.0]), names=["a", "b"])
+
+    @pytest.mark.parametrize("dtype", [complex, object, str])
+    def test_wrong_dtype(self, dtype):
+        with pytest.raises(TypeError, match="graph weights must be real numbers, not"):
+            Graph(SIGNED.astype(dtype))
+
+    def test_wrong_sparse_dtype(self):
+        with pytest.raises(TypeError, match="graph weights must be real numbers, not complex128"):
+            Graph(sparse.csr_array(SIGNED.astype(complex)))
+
+    @pytest.mark.parametrize(
+        ("names", "error", "message"),
+        [
+            (["a", "b"], ValueError, "2 node names for 3 nodes"),
+            (["a", "b", "a"], ValueError, "node name 'a' occurs 2 times"),
+            ([1, 2, 3], TypeError, r"node names must be strings, not 1; use \[str"),
+            ("abc", TypeError, "not the single string 'abc'"),
+        ],
+    )
+    def test_names(self, names, error, message):
+        with pytest.raises(error, match=message):
+            Graph(SIGNED, names)
+
+    @pytest.mark.parametrize(
+        ("virtual", "error", "message"),
+        [
+            ([3], ValueError, "node index 3 in virtual is out of range: the graph has 3 nodes"),
+            ([-1], ValueError, "node index -1 in virtual is out of range"),
+            (["z"], ValueError, r"unknown node name 'z'; the names are \('a', 'b', 'c'\)"),
+            ([True, False], ValueError, "virtual is a mask of 2 entries for 3 nodes"),
+            ([0.0], TypeError, "nodes must be integer indices or names, not float64"),
+            ([[0, 1]], ValueError, "virtual must be a flat list"),
+            ([0, 1, 2], ValueError, "every node is virtual; at least one"),
+        ],
+    )
+    def test_virtual(self, virtual, error, message):
+        with pytest.raises(error, match=message):
+            Graph(SIGNED, ABC, virtual)
+
+    def test_virtual_names_without_names(self):
+        with pytest.raises(TypeError, match="'a' is no node index; use integers, or pass the node names"):
+            Graph(SIGNED, virtual=["a"])
+
+
+class TestFromEdges:
+    @pytest.mark.parametrize(
+        "pairs",
+        [
+            [(0, 1), (2, 0)],
+            np.array([[0, 1], [2, 0]], dtype=np.uint8),
+            zip([0, 2], [1, 0], strict=True),
+            [("a", "b"), ("c", "a")],
+            np.array([["a", "b"], ["c", "a"]], dtype=object),
+        ],
+    )
+    def test_pairs_of_indices_or_names(self, pairs):
+        graph = Graph.from_edges(pairs, [2, -1], names=ABC)
+        assert_array_equal(graph.weights.toarray(), SIGNED)
+
+    def test_weights_default_and_scalar(self):
+        assert_array_equal(Graph.from_edges([(0, 1)]).weights.toarray(), [[0, 1], [1, 0]])
+        assert_array_equal(Graph.from_edges([(0, 1)], -3).weights.toarray(), [[0, -3], [-3, 0]])
+
+    def test_directed(self):
+        graph = Graph.from_edges([(0, 1), (1, 0), (1, 2)], [1, -2, 3], directed=True)
+        assert_array_equal(graph.weights.toarray(), [[0, 1, 0], [-2, 0, 3], [0, 0, 0]])
+        assert graph.is_directed
+        assert graph.n_edges == 3
+
+    def test_number_of_nodes(self):
+        assert Graph.from_edges([(0, 4)]).n_nodes == 5
+        assert Graph.from_edges([(0, 4)], n_nodes=7).n_nodes == 7
+        assert Graph.from_edges([(0, 1)], names=ABC).n_nodes == 3
+
+    @pytest.mark.parametrize("empty", [[], np.zeros((0, 2), dtype=int), np.zeros(0)])
+    def test_no_pairs(self, empty):
+        assert Graph.from_edges(empty, n_nodes=3).is_empty
+        assert Graph.from_edges(empty, weights=[], names=ABC).n_nodes == 3
+        with pytest.raises(ValueError, match=r"no pairs .* pass n_nodes or names"):
+            Graph.from_edges(empty)
+
+    def test_edges_of_weight_zero_are_dropped(self):
+        assert Graph.from_edges([(0, 1), (1, 2)], [0, 1]).n_edges == 1
+
+    def test_virtual(self):
+        assert Graph.from_edges([("a", "m")], names=["a", "m"], virtual=["m"]).feature_names == ("a",)
+
+    @pytest.mark.parametrize("pairs", [[(0, 1), (0, 1)], [(0, 1), (1, 0)]])
+    def test_duplicates(self, pairs):
+        with pytest.raises(ValueError, match=r'edge \(0, 1\) is given 2 times.*duplicates="sum"'):
+            Graph.from_edges(pairs)
+        with pytest.raises(ValueError, match=r"edge \('a', 'b'\) is given 2 times"):
+            Graph.from_edges(pairs, names=ABC)
+        assert Graph.from_edges(pairs, [1, 2], duplicates="sum").weights[0, 1] == 3
+
+    def test_reversed_pairs_are_no_duplicates_when_directed(self):
+        assert Graph.from_edges([(0, 1), (1, 0)], [1, 2], directed=True).n_edges == 2
+        with pytest.raises(ValueError, match="is given 2 times"):
+            Graph.from_edges([(0, 1), (0, 1)], directed=True)
+
+    @pytest.mark.parametrize("duplicates", ["error", "sum"])
+    def test_similar_and_dissimilar_at_once(self, duplicates):
+        with pytest.raises(ValueError, match=r"edge \('a', 'b'\).*both.*two separate penalty terms"):
+            Graph.from_edges([("a", "b"), ("b", "a")], [1, -1], names=ABC, duplicates=duplicates)
+
+    @pytest.mark.parametrize(
+        ("arguments", "error", "message"),
+        [
+            ({"pairs": [(0, 3)], "n_nodes": 3}, ValueError, "node index 3 in pairs is out of range.*3 nodes"),
+            ({"pairs": [(0, -1)]}, ValueError, "node index -1 in pairs is out of range"),
+            ({"pairs": [("a", "z")], "names": ABC}, ValueError, "unknown node name 'z'"),
+            ({"pairs": [("a", "b")]}, TypeError, "pass the node names"),
+            ({"pairs": [(0.0, 1.0)]}, TypeError, "integer indices or names, not float64"),
+            ({"pairs": [(True, False)]}, TypeError, "not bool values; use np.flatnonzero"),
+            ({"pairs": [(0, 1, 2)]}, ValueError, "two nodes each.*weights are a separate argument"),
+            ({"pairs": [(0, 1), (2,)]}, ValueError, "two nodes each"),
+            ({"pairs": [0, 1]}, ValueError, "two nodes each"),
+            ({"pairs": [(1, 1)]}, ValueError, "node 1 has an edge to itself.*the pair"),
+            ({"pairs": [("b", "b")], "names": ABC}, ValueError, "node 'b' has an edge to itself"),
+            ({"pairs": [(0, 1)], "weights": [1, 2]}, ValueError, r"shape \(2,\) for 1 pair; give a scalar"),
+            ({"pairs": [(0, 1)], "weights": [1j]}, TypeError, "pair weights must be real numbers"),
+            ({"pairs": [(0, 1)], "weights": np.nan}, ValueError, r"edge \(0, 1\) has weight nan"),
+            ({"pairs": [(0, 1)], "names": ABC, "n_nodes": 4}, ValueError, "3 node names for 4 nodes"),
+            ({"pairs": [(0, 1)], "n_nodes": 2.5}, TypeError, "n_nodes must be an integer, not 2.5"),
+            ({"pairs": [], "n_nodes": 0}, ValueError, "n_nodes must be at least 1, not 0"),
+            ({"pairs": [(0, 1)], "duplicates": "max"}, ValueError, "duplicates must be .* not 'max'"),
+        ],
+    )
+    def test_refusals(self, arguments, error, message):
+        with pytest.raises(error, match=message):
+            Graph.from_edges(**arguments)
+
+    def test_a_million_edges_are_quick(self):
+        rng = np.random.default_rng(0)
+        pairs = rng.integers(0, 100_000, size=(1_000_000, 2))
+        pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+        start = time.perf_counter()
+        graph = Graph.from_edges(pairs, rng.random(len(pairs)), duplicates="sum")
+        graph.transition()
+        graph.laplacian(normalized=True)
+        graph.incidence()
+        assert graph.n_edges > 990_000
+        assert time.perf_counter() - start < 8
+
+
+class TestProperties:
+    def test_counts_of_undirected_and_directed_edges(self):
+        assert Graph(SIGNED).n_edges == 2
+        assert Graph(np.triu(SIGNED)).n_edges == 2
+        assert Graph(np.triu(SIGNED)).is_directed
+        assert not Graph(SIGNED).is_directed
+
+    def test_round_off_does_not_make_a_graph_directed(self):
+        W = np.array([[0.0, 0.1 + 0.2], [0.3, 0.0]])
+        assert W[0, 1] != W[1, 0]
+        stored = Graph(W).weights.toarray()
+        assert not Graph(W).is_directed
+        assert_array_equal(stored, stored.T)
+        assert Graph([[0, 1], [1 + 1e-9, 0]]).is_directed
+        assert Graph([[0, 1e-15, 1], [0, 0, 0], [1, 0, 0]]).is_directed
+
+    def test_signs_and_emptiness(self):
+        assert Graph(SIGNED).is_signed
+        assert not Graph(abs(SIGNED)).is_signed
+        assert Graph(np.zeros((2, 2))).is_empty
+        assert not Graph(SIGNED).is_empty
+
+    def test_isolated_means_in_either_direction(self):
+        W = np.zeros((4, 4))
+        W[0, 2] = 1
+        assert_array_equal(Graph(W).isolated, [1, 3])
+
+    def test_degrees_are_row_sums_of_absolute_weights(self):
+        assert_array_equal(Graph(SIGNED).degrees, [3, 2, 1])
+        assert_array_equal(Graph(np.triu(SIGNED)).degrees, [3, 0, 0])
+
+    @pytest.mark.parametrize(
+        ("graph", "text"),
+        [
+            (Graph(SIGNED), "Graph(3 nodes, 2 edges: 1 similar, 1 dissimilar, undirected)"),
+            (
+                Graph(SIGNED, virtual=[0]),
+                "Graph(3 nodes, 2 edges: 1 similar, 1 dissimilar, undirected, 1 virtual)",
+            ),
+            (Graph(np.triu(abs(SIGNED))), "Graph(3 nodes, 2 edges, directed)"),
+            (Graph([[0]]), "Graph(1 node, 0 edges, undirected)"),
+        ],
+    )
+    def test_repr(self, graph, text):
+        assert repr(graph) == text
+
+
+class TestDerivedGraphs:
+    def test_similarity_and_dissimilarity(self):
+        graph = Graph(SIGNED, ABC, ["c"])
+        for part, expected in (
+            (graph.similarity(), SIGNED.clip(min=0)),
+            (graph.dissimilarity(), SIGNED.clip(max=0)),
+        ):
+            assert_array_equal(part.weights.toarray(), expected)
+            assert part.n_edges == 1
+            assert part.names == graph.names
+            assert_array_equal(part.virtual, [2])
+
+    @pytest.mark.parametrize(("how", "expected"), [("max", 4), ("mean", 3), ("min", 2)])
+    def test_symmetrized(self, how, expected):
+        graph = Graph([[0, 2, -2], [4, 0, 0], [-4, 0, 0]], ABC, ["c"]).symmetrized(how)
+        assert_array_equal(graph.weights.toarray(), expected * np.array([[0, 1, -1], [1, 0, 0], [-1, 0, 0]]))
+        assert not graph.is_directed
+        assert graph.feature_names == ("a", "b")
+
+    @pytest.mark.parametrize(("how", "expected"), [("max", 1.0), ("mean", 0.5), ("min", 0.0)])
+    def test_symmetrized_with_an_edge_in_one_direction(self, how, expected):
+        weights = Graph([[0, -1], [0, 0]]).symmetrized(how).weights
+        assert_array_equal(weights.toarray(), [[0, -expected], [-expected, 0]])
+
+    def test_symmetrized_refusals(self):
+        with pytest.raises(ValueError, match=r"edge \('a', 'b'\) is similar in one direction"):
+            Graph([[0, 1], [-1, 0]], ["a", "b"]).symmetrized()
+        with pytest.raises(ValueError, match=r"how must be .* not 'sum'"):
+            Graph(SIGNED).symmetrized("sum")
+
+    @pytest.mark.parametrize("nodes", [[2, 0], ["c", "a"]])
+    def test_subgraph_keeps_the_given_order(self, nodes):
+        part = Graph(SIGNED, ABC, ["c"]).subgraph(nodes)
+        assert_array_equal(part.weights.toarray(), [[0, -1], [-1, 0]])
+        assert part.names == ("c", "a")
+        assert_array_equal(part.virtual, [0])
+
+    def test_subgraph_by_mask(self):
+        assert_array_equal(Graph(SIGNED).subgraph([True, True, False]).weights.toarray(), [[0, 2], [2, 0]])
+
+    @pytest.mark.parametrize(
+        ("nodes", "message"),
+        [
+            ([0, 0], "node 'a' is given twice"),
+            ([5], "node index 5 in nodes is out of range"),
+            ([], "at least one node"),
+            ([2], "every node is virtual"),
+        ],
+    )
+    def test_subgraph_refusals(self, nodes, message):
+        with pytest.raises(ValueError, match=message):
+            Graph(SIGNED, ABC, ["c"]).subgraph(nodes)
+
+
+class TestMatrices:
+    @without_deadline
+    @given(weight_matrices(symmetric=False))
+    def test_transition_rows_sum_to_one_in_absolute_value_or_are_zero(self, W):
+        P = Graph(W).transition()
+        sums = abs(P).sum(axis=1)
+        assert np.all(np.isfinite(P.data))
+        assert_allclose(sums, (abs(W).sum(axis=1) > 0).astype(float), atol=1e-12)
+        assert_allclose(P.toarray() * abs(W).sum(axis=1, keepdims=True), W, atol=1e-12)
+
+    @without_deadline
+    @given(weight_matrices())
+    def test_laplacian_is_the_double_sum(self, W):
+        n = len(W)
+        w = np.random.default_rng(0).normal(size=n)
+        total = 0.0
+        for i in range(n):
+            for j in range(n):
+                total += 0.5 * abs(W[i, j]) * (w[i] - np.sign(W[i, j]) * w[j]) ** 2
+        assert_allclose(w @ (Graph(W).laplacian() @ w), total, atol=1e-10)
+
+    @without_deadline
+    @given(weight_matrices(), st.booleans())
+    def test_incidence_squared_is_the_laplacian(self, W, normalized):
+        graph = Graph(W)
+        B, L = graph.incidence(normalized), graph.laplacian(normalized)
+        assert B.shape == (graph.n_edges, graph.n_nodes)
+        assert_allclose((B.T @ B).toarray(), L.toarray(), atol=1e-12)
+        assert_array_equal(L.toarray(), L.T.toarray())
+
+    @without_deadline
+    @given(weight_matrices())
+    def test_normalized_laplacian(self, W):
+        degrees = abs(W).sum(axis=1)
+        inverse_root = np.array([0.0 if d == 0 else d**-0.5 for d in degrees])
+        expected = inverse_root[:, None] * (np.diag(degrees) - W) * inverse_root
+        assert_allclose(Graph(W).laplacian(normalized=True).toarray(), expected, atol=1e-12)
+
+    @without_deadline
+    @given(weight_matrices(symmetric=False))
+    def test_edges_rebuild_the_graph(self, W):
+        graph = Graph(W)
+        i, j, w = graph.edges()
+        assert len(w) == graph.n_edges
+        pairs = np.column_stack([i, j])
+        again = Graph.from_edges(pairs, w, n_nodes=len(W), directed=graph.is_directed)
+        assert_array_equal(again.weights.toarray(), W)
+
+    def test_incidence_rows_follow_the_edges(self):
+        graph = Graph(SIGNED)
+        i, j, w = graph.edges()
+        assert np.all(i < j)
+        assert_array_equal(w, [2, -1])
+        assert_allclose(graph.incidence().toarray(), [[2**0.5, -(2**0.5), 0], [1, 0, 1]])
+
+    @pytest.mark.parametrize("normalized", [False, True])
+    def test_isolated_nodes_contribute_nothing(self, normalized):
+        graph = Graph.from_edges([(0, 2)], n_nodes=4)
+        L = graph.laplacian(normalized).toarray()
+        assert not L[[1, 3]].any()
+        assert not L[:, [1, 3]].any()
+        assert not graph.incidence(normalized).toarray()[:, [1, 3]].any()
+
+    def test_an_empty_graph_has_empty_matrices(self):
+        graph = Graph.from_edges([], n_nodes=2)
+        assert graph.laplacian(normalized=True).nnz == graph.transition().nnz == 0
+        assert graph.incidence().shape == (0, 2)
+
+    @pytest.mark.parametrize("method", ["incidence", "laplacian"])
+    def test_directed_graphs_are_refused_with_the_remedy(self, method):
+        with pytest.raises(ValueError, match=r"needs an undirected graph.*graph\.symmetrized\(\)"):
+            getattr(Graph([[0, 1], [0, 0]]), method)()
