@@ -44,30 +44,34 @@ class ScoreDual:
 
 
 def lower_bound(parts: NormalForm, theta: Array, b: Array, dual: Dual, sweeps: int) -> float:
-    """A lower bound of the optimum, -inf if no feasible dual point was found."""
-    start = score_dual(parts, theta, b, dual)
-    if start is None:
-        return -np.inf
-    if parts.rkhs:
-        pulled = parts.model.adjoint(start.total)
-        return -start.cost(parts) - float(np.sum(start.total * pulled)) / (4.0 * parts.rkhs)
-    return _WeightDual(parts, start, dual, sweeps).best_bound()
+    """A lower bound of the optimum, -inf if no feasible dual point was found.
 
-
-def score_dual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> ScoreDual | None:
-    """Dual points of the score terms in the domains of their conjugates, with the sums the intercept asks for."""
+    Smooth terms have a dual point of their own, the gradient at the point; one that was given is tried too.
+    """
     directions = free_directions(parts, theta)
-    if directions is None or (directions.shape[1] and not parts.scores_are_smooth):
-        return None
+    if directions is None:
+        return -np.inf
+    candidates = []
     if parts.scores_are_smooth:
-        theta, b = refit(parts, theta, b, directions)
+        candidates.append(_score_dual(parts, *refit(parts, theta, b, directions), {}))
+    if not directions.shape[1] and (not candidates or all(piece.number in dual for piece in parts.score_pieces)):
+        candidates.append(_score_dual(parts, theta, b, dual))
+    bounds = [-np.inf]
+    for start in candidates:
+        if start is None:
+            continue
+        if parts.rkhs:
+            pulled = float(np.sum(start.total * parts.model.adjoint(start.total)))
+            bounds.append(-start.cost(parts) - pulled / (4.0 * parts.rkhs))
+        else:
+            bounds.append(_WeightDual(parts, start, dual, sweeps).best_bound())
+    return max(bounds)
+
+
+def _score_dual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> ScoreDual | None:
+    """Dual points of the score terms in the domains of their conjugates, with the sums the intercept asks for."""
     scores = parts.model.scores(theta, b)
-    points = [
-        piece.grad(piece.forward(scores))
-        if parts.scores_are_smooth
-        else dual_point(piece, piece.forward(scores), dual.get(piece.number))
-        for piece in parts.score_pieces
-    ]
+    points = [dual_point(piece, piece.forward(scores), dual.get(piece.number)) for piece in parts.score_pieces]
     total = sum((scaled.grad(scores) for scaled in parts.score_forms), np.zeros_like(scores))
     for piece, u in zip(parts.score_pieces, points, strict=True):
         total = total + piece.adjoint(u)

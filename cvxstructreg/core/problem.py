@@ -145,7 +145,7 @@ class Problem:
     def cvxpy_parts(self, copies: bool = False) -> tuple[cp.Problem, cp.Variable, cp.Variable | None, dict[int, Any]]:
         """The CVXPY problem, its variables, and (with ``copies``) the constraints whose multipliers are dual points.
 
-        ``copies`` gives every nonsmooth piece a variable of its own, ``Z == K x``.
+        ``copies`` gives every piece a variable of its own, ``Z == K x``.
         """
         d, k = self.model.n_weights, self.n_outputs
         theta = cp.Variable((d, k), name="theta")
@@ -153,7 +153,7 @@ class Problem:
         scores = self.model.design @ theta
         if b is not None:
             scores = scores + np.ones((self.model.n_rows, 1)) @ b
-        copied = {piece.number: piece for piece in self.normal_form.pieces if copies and not piece.is_smooth}
+        copied = {piece.number: piece for piece in self.normal_form.pieces if copies}
         expressions, links = [], {}
         for number, term in enumerate(self.terms):
             x = theta if term.target in ("weights", "function") else scores

@@ -59,11 +59,11 @@ class Logistic(BinaryLoss):
         a, step = self.y * v, t * self.weight_column
         low, high = a, a + step  # the root lies between, as 0 < 1/(1 + e^m) < 1
         m = a + step * expit(-a) / (1.0 + step * expit(-a) * expit(a))
-        for _ in range(60):
-            m = np.where((m >= low) & (m <= high), m, 0.5 * (low + high))
+        for _ in range(200):
+            m = np.where((m > low) & (m < high), m, 0.5 * (low + high))
             q = expit(-m)
             residual = m - a - step * q
-            if np.all(np.abs(residual) <= 1e-15 * (1.0 + np.abs(m))):
+            if np.all(np.abs(residual) <= 1e-15 * (1.0 + np.abs(a) + step)):
                 break
             low, high = np.where(residual < 0, m, low), np.where(residual > 0, m, high)
             m = m - residual / (1.0 + step * q * (1.0 - q))

@@ -46,6 +46,7 @@ class _Block:
     K: Any  # on x = (theta, b)
     weight: float
     number: int | None  # None: the separable part
+    copies_weights: bool
     Z: Array
     multiplier: Array
 
@@ -185,9 +186,10 @@ def _blocks(problem: Problem, x: Array, dual: dict[int, Array]) -> list[_Block]:
         base = design if on_scores else pick
         K = base if piece.K is None else piece.K @ base
         u = dual.get(piece.number)
-        blocks.append(_block(_scaled_prox(piece), sp.csr_array(K) if sp.issparse(K) else K, piece.number, x, u))
+        K, copies_weights = sp.csr_array(K) if sp.issparse(K) else K, piece.K is None and not on_scores
+        blocks.append(_block(_scaled_prox(piece), K, piece.number, copies_weights, x, u))
     if parts.separable is not None:
-        blocks.append(_block(parts.separable.prox, pick, None, x, None))
+        blocks.append(_block(parts.separable.prox, pick, None, True, x, None))
     return blocks
 
 
@@ -195,18 +197,20 @@ def _scaled_prox(piece: Piece) -> Callable[[Array, float], Array]:
     return lambda v, t: piece.atom.prox(v, t * piece.scale)
 
 
-def _block(prox: Callable[[Array, float], Array], K: Any, number: int | None, x: Array, u: Array | None) -> _Block:
+def _block(
+    prox: Callable[[Array, float], Array], K: Any, number: int | None, copies_weights: bool, x: Array, u: Array | None
+) -> _Block:
     squares = float(np.max(np.asarray((K.multiply(K) if sp.issparse(K) else K * K).sum(axis=0)), initial=0.0))
     Z = np.asarray(K @ x)
-    return _Block(prox, K, 1.0 / (squares or 1.0), number, Z, np.zeros_like(Z) if u is None else np.array(u))
+    multiplier = np.zeros_like(Z) if u is None else np.array(u)
+    return _Block(prox, K, 1.0 / (squares or 1.0), number, copies_weights, Z, multiplier)
 
 
 def _iterate(problem: Problem, blocks: list[_Block], x: Array, rho: float) -> Iterate:
     """The copy that meets the bounds and has exact zeros, where there is one, and the multipliers as dual point."""
     theta, b = x[:-1], x[-1] if problem.model.intercept else np.zeros(x.shape[1])
     for block in blocks:
-        has_domain = block.number is not None and problem.terms[block.number].target == "weights"
-        if block.number is None or (has_domain and block.K.shape[0] == theta.shape[0] and block.K.nnz == theta.shape[0]):
+        if block.copies_weights:
             theta = block.Z
     dual = {
         block.number: rho * block.weight * block.multiplier for block in blocks if block.number is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,16 @@ from cvxstructreg.solvers.iterate import Iterate, Refusal
 NAME = "cvxpy"
 ITERATES = False  # CVXPY reports only its end
 
-#: Accuracies asked for by default, in the names of each solver.
+#: When the certificate is not yet good enough, the accuracies are tightened by these factors.
+TIGHTER = (1.0, 1e-2, 1e-3)
+
+#: Accuracies asked for at first, in the names of each solver.
+ACCURACIES: dict[str, tuple[str, ...]] = {
+    "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
+    "ECOS": ("abstol", "reltol", "feastol"),
+    "SCS": ("eps_abs", "eps_rel"),
+    "OSQP": ("eps_abs", "eps_rel"),
+}
 DEFAULTS: dict[str, dict[str, Any]] = {
     "CLARABEL": {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9},
     "ECOS": {"abstol": 1e-9, "reltol": 1e-9, "feastol": 1e-9},
@@ -31,33 +41,55 @@ def accepts(problem: Problem) -> Refusal | None:
 def run(
     problem: Problem, start: Iterate, cvxpy_solver: str = "CLARABEL", cvxpy_options: dict[str, Any] | None = None
 ) -> Iterator[Iterate]:
-    """Solve with ``cvxpy_solver``; ``cvxpy_options`` go to it as they are."""
+    """Solve with ``cvxpy_solver``; ``cvxpy_options`` go to it as they are, and are then not tightened."""
     name = str(cvxpy_solver).upper()
     if name not in cp.installed_solvers():
         known = ", ".join(sorted(cp.installed_solvers()))
         raise ValueError(f"CVXPY has no solver {cvxpy_solver!r} installed; there are {known}")
     cvxpy_problem, theta, b, links = problem.cvxpy_parts(copies=True)
-    try:
-        cvxpy_problem.solve(solver=name, **(DEFAULTS.get(name, {}) | (cvxpy_options or {})))
-    except cp.SolverError as error:
-        raise RuntimeError(f"{name} could not solve the problem: {error}") from error
-    if theta.value is None:
-        raise RuntimeError(
-            f"{name} found no solution (status {cvxpy_problem.status!r}); "
-            "is there a direction of the weights without penalty on separable data?"
-        )
-    weights = np.asarray(theta.value, dtype=float)
-    if problem.normal_form.separable is not None:  # a conic solution misses bounds by its tolerance
-        weights = np.clip(weights, problem.normal_form.separable.lower, problem.normal_form.separable.upper)
-    intercept = np.zeros(problem.n_outputs) if b is None else np.asarray(b.value, dtype=float).ravel()
+    factors = (1.0,) if cvxpy_options or name not in DEFAULTS else TIGHTER
+    for factor in factors:
+        options = DEFAULTS.get(name, {}) | (cvxpy_options or {})
+        options |= {key: options[key] * factor for key in ACCURACIES.get(name, ()) if factor != 1.0}
+        found = _solved(cvxpy_problem, name, options)
+        if not found and factor == 1.0:
+            raise RuntimeError(
+                f"{name} found no solution (status {cvxpy_problem.status!r}); "
+                "is there a direction of the weights without penalty on separable data?"
+            )
+        if not found:
+            return
+        yield _point(problem, theta, b, links, exhausted=factor == factors[-1])
+
+
+def _solved(cvxpy_problem: cp.Problem, name: str, options: dict[str, Any]) -> bool:
+    with warnings.catch_warnings():
+        # CVXPY warns of inaccurate solutions; the certificate says it better
+        warnings.filterwarnings("ignore", message="Solution may be inaccurate")
+        try:
+            cvxpy_problem.solve(solver=name, **options)
+        except cp.SolverError as error:
+            if "failed" in str(error):
+                return False
+            raise ValueError(f"{name} does not take this problem: {error}") from error
+    return all(variable.value is not None for variable in cvxpy_problem.variables())
+
+
+def _point(
+    problem: Problem, theta: cp.Variable, b: cp.Variable | None, links: dict[int, Any], exhausted: bool
+) -> Iterate:
+    weights, parts = np.array(theta.value, dtype=float), problem.normal_form
+    if parts.separable is not None:  # a conic solution misses bounds by its tolerance
+        weights = np.clip(weights, parts.separable.lower, parts.separable.upper)
+    for piece in parts.weight_pieces:
+        weights = _into_domain(problem, piece.number, weights)
+    intercept = np.zeros(problem.n_outputs) if b is None else np.array(b.value, dtype=float).ravel()
     dual = {
-        number: np.asarray(link.dual_value, dtype=float).reshape(link.shape)
+        number: np.array(link.dual_value, dtype=float).reshape(link.shape)
         for number, link in links.items()
         if link.dual_value is not None
     }
-    for piece in problem.normal_form.pieces:
-        weights = _into_domain(problem, piece.number, weights)
-    yield Iterate(weights, intercept, dual, exhausted=True)
+    return Iterate(weights, intercept, dual, exhausted=exhausted)
 
 
 def _into_domain(problem: Problem, number: int, weights: np.ndarray) -> np.ndarray:
