@@ -22,6 +22,8 @@ from cvxstructreg.penalties import (
     Ridge,
     RKHSNorm,
 )
+from cvxstructreg.solvers import InaccurateWarning
+from cvxstructreg.verification import Report, certify, verify
 
 __version__ = "0.1.0"
 
@@ -36,6 +38,7 @@ __all__ = [
     "GroupLasso",
     "Groups",
     "Hinge",
+    "InaccurateWarning",
     "Kernel",
     "Laplacian",
     "LatentGroupLasso",
@@ -48,9 +51,12 @@ __all__ = [
     "Problem",
     "Quadratic",
     "RKHSNorm",
+    "Report",
     "Ridge",
     "Solution",
     "Squared",
     "SquaredHinge",
     "Term",
+    "certify",
+    "verify",
 ]

@@ -1,7 +1,6 @@
 """Graph: construction, what it refuses, and its matrices against double loops."""
 
 import pickle
-import time
 
 import numpy as np
 import pytest
@@ -169,7 +168,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("virtual", "error", "message"),
         [
-            ([3], ValueError, "node index 3 in virtual is out of range: the graph has 3 nodes"),
+            ([3], ValueError, "node index 3 in virtual is out of range for 3 nodes"),
             ([-1], ValueError, "node index -1 in virtual is out of range"),
             (["z"], ValueError, r"unknown node name 'z'; the names are \('a', 'b', 'c'\)"),
             ([True, False], ValueError, "virtual is a mask of 2 entries for 3 nodes"),
@@ -221,7 +220,7 @@ class TestFromEdges:
     def test_no_pairs(self, empty):
         assert Graph.from_edges(empty, n_nodes=3).is_empty
         assert Graph.from_edges(empty, weights=[], names=ABC).n_nodes == 3
-        with pytest.raises(ValueError, match=r"no pairs .* pass n_nodes or names"):
+        with pytest.raises(ValueError, match="nothing to infer n_nodes from; pass n_nodes or the names"):
             Graph.from_edges(empty)
 
     def test_edges_of_weight_zero_are_dropped(self):
@@ -275,17 +274,20 @@ class TestFromEdges:
         with pytest.raises(error, match=message):
             Graph.from_edges(**arguments)
 
-    def test_a_million_edges_are_quick(self):
+    def test_many_edges(self):
         rng = np.random.default_rng(0)
-        pairs = rng.integers(0, 100_000, size=(1_000_000, 2))
-        pairs = pairs[pairs[:, 0] != pairs[:, 1]]
-        start = time.perf_counter()
-        graph = Graph.from_edges(pairs, rng.random(len(pairs)), duplicates="sum")
-        graph.transition()
-        graph.laplacian(normalized=True)
-        graph.incidence()
-        assert graph.n_edges > 990_000
-        assert time.perf_counter() - start < 8
+        n = 20_000
+        i, j = np.sort(rng.integers(0, n, size=(200_000, 2)), axis=1).T
+        i, j, w = i[i != j], j[i != j], rng.random(np.sum(i != j))
+        graph = Graph.from_edges(np.column_stack([i, j]), w, duplicates="sum")
+        assert graph.n_edges == len(np.unique(i * n + j))
+        degrees = np.bincount(i, w, minlength=n) + np.bincount(j, w, minlength=n)
+        assert_allclose(graph.degrees, degrees)
+        v = rng.normal(size=n)
+        energy = np.sum(w * (v[i] - v[j]) ** 2)
+        assert_allclose(v @ (graph.laplacian() @ v), energy)
+        assert_allclose(np.sum((graph.incidence() @ v) ** 2), energy)
+        assert_allclose(graph.transition().sum(axis=1), degrees > 0)
 
 
 class TestProperties:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import pickle
-import time
 
 import numpy as np
 import pytest
@@ -131,16 +130,19 @@ class TestConstruction:
             with pytest.raises(dataclasses.FrozenInstanceError):
                 copy.weights = np.ones(2)
 
-    def test_millions_of_groups_are_quick(self):
+    def test_many_groups(self):
         rng = np.random.default_rng(0)
-        n_groups, n_features = 500_000, 10_000
-        start_index = rng.integers(0, n_features - 40, size=(n_groups, 1))
-        indices = (start_index + np.array([7, 0, 30])).ravel()
-        start = time.perf_counter()
+        n_groups, n_features = 100_000, 10_000
+        offsets = np.array([7, 0, 30])
+        starts = rng.integers(0, n_features - 40, size=n_groups)
+        indices = (starts[:, None] + offsets).ravel()
         groups = Groups.from_csr(np.arange(0, 3 * n_groups + 1, 3), indices, n_features, weights=np.sqrt)
-        groups.norms(np.ones(n_features))
-        assert groups.merged().n_groups == len(np.unique(start_index))
-        assert time.perf_counter() - start < 5
+        w = rng.normal(size=n_features)
+        norms = np.linalg.norm(w[starts[:, None] + offsets], axis=1)
+        assert_allclose(groups.norms(w), norms)
+        merged = groups.merged()
+        assert merged.n_groups == len(np.unique(starts))
+        assert_allclose(merged.weights @ merged.norms(w), np.sqrt(3) * norms.sum())
 
 
 class TestRefusals:

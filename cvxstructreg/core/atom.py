@@ -14,6 +14,7 @@ one-dimensional input too.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakKeyDictionary
@@ -121,7 +122,10 @@ class Atom:
         """argmin_x  t f(x) + 1/2 ||x - v||^2, here by a cached CVXPY problem."""
         problem, x, point, step = self._prox_problem(v.shape)
         point.value, step.value = v / np.sqrt(t), np.sqrt(t)
-        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+        with warnings.catch_warnings():
+            # more accuracy is asked for than can always be had: the last digits may be missing
+            warnings.filterwarnings("ignore", message="Solution may be inaccurate")
+            problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
         return np.asarray(x.value, dtype=float).reshape(v.shape)
 
     def _prox_problem(self, shape: tuple[int, ...]) -> _ProxProblem:

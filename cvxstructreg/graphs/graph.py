@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,18 +9,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from cvxstructreg.groups.groups import (
+from cvxstructreg.core.checks import (
     Names,
-    checked_count,
+    check_range,
     checked_names,
+    chosen_names,
     indices_of,
+    inferred_count,
     plural,
-    real_array,
+    show,
     weight_array,
 )
-
-# W_ij and W_ji that differ by no more than this fraction of the larger one are the same undirected edge.
-ROUND_OFF = 1e-12
+from cvxstructreg.graphs.weight_matrix import (
+    canonical_csr,
+    check_duplicates,
+    pair_indices,
+    square_coo,
+    with_direction,
+)
 
 
 class Graph:
@@ -53,9 +58,9 @@ class Graph:
 
     def __init__(self, weights: Any, names: Iterable[str] | None = None, virtual: ArrayLike | None = None):
         """Check and copy the weights; see the class."""
-        matrix = _square_coo(weights)
+        matrix = square_coo(weights)
         self._names = checked_names(names, matrix.shape[0], "node")
-        self._weights, self._is_directed = _with_direction(_canonical_csr(matrix, self._names))
+        self._weights, self._is_directed = with_direction(canonical_csr(matrix, self._names))
         self._virtual = np.unique(self._indices([] if virtual is None else virtual, "virtual"))
         if len(self._virtual) == self.n_nodes:
             raise ValueError("every node is virtual; at least one must be a feature of the data")
@@ -96,14 +101,14 @@ class Graph:
         if duplicates not in ("error", "sum"):
             raise ValueError(f'duplicates must be "error" or "sum", not {duplicates!r}')
         names = checked_names(names, n_nodes, "node")
-        ends = _pair_indices(pairs, names)
-        n = _count_nodes(ends, n_nodes, names)
-        _check_range(ends.ravel(), n, "pairs")
+        ends = pair_indices(pairs, names)
+        n = inferred_count(n_nodes, names, ends, "n_nodes")
+        check_range(ends, n, "node", "pairs")
         if not directed:
             ends = np.sort(ends, axis=1)
         values = weight_array(weights, len(ends), "pair")
         edges = sparse.coo_array((values, (ends[:, 0], ends[:, 1])), shape=(n, n))
-        _check_duplicates(edges, names, allow_sum=duplicates == "sum")
+        check_duplicates(edges, names, allow_sum=duplicates == "sum")
         W = edges.tocsr()
         return cls(W if directed else W + W.T, names, virtual)
 
@@ -140,7 +145,7 @@ class Graph:
     @property
     def feature_names(self) -> Names:
         """Names of the nodes that are not virtual, or None."""
-        return None if self._names is None else tuple(self._names[i] for i in self.features)
+        return chosen_names(self._names, self.features)
 
     @property
     def virtual(self) -> NDArray[np.int64]:
@@ -251,7 +256,7 @@ class Graph:
         signs = self._weights.sign()
         conflict = signs.multiply(signs.T).minimum(0).tocoo()
         if conflict.nnz:
-            edge = _show(self._names, conflict.row[0], conflict.col[0])
+            edge = show(self._names, conflict.row[0], conflict.col[0])
             raise ValueError(
                 f"edge ({edge}) is similar in one direction and dissimilar in the other; "
                 "symmetrize graph.similarity() and graph.dissimilarity() separately"
@@ -264,9 +269,9 @@ class Graph:
         chosen = self._indices(nodes, "nodes")
         values, counts = np.unique(chosen, return_counts=True)
         if np.any(counts > 1):
-            repeated = _show(self._names, values[np.argmax(counts > 1)])
+            repeated = show(self._names, values[np.argmax(counts > 1)])
             raise ValueError(f"node {repeated} is given twice; a subgraph has each node once")
-        names = None if self._names is None else [self._names[i] for i in chosen]
+        names = chosen_names(self._names, chosen)
         return Graph(self._weights[chosen][:, chosen], names, np.isin(chosen, self._virtual))
 
     def __repr__(self) -> str:
@@ -290,7 +295,7 @@ class Graph:
                 raise ValueError(f"{argument} is a mask of {len(given)} entries for {self.n_nodes} nodes")
             return np.flatnonzero(given)
         indices = indices_of(given, self._names, "node")
-        _check_range(indices, self.n_nodes, argument)
+        check_range(indices, self.n_nodes, "node", argument)
         return indices
 
     def _require_undirected(self, what: str) -> None:
@@ -298,102 +303,3 @@ class Graph:
             raise ValueError(
                 f"{what} needs an undirected graph; this one is directed: use graph.symmetrized()"
             )
-
-
-def _square_coo(weights: Any) -> sparse.coo_array:
-    matrix = weights if sparse.issparse(weights) else real_array(weights, "graph weights")
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
-        raise ValueError(
-            f"graph weights must be a square matrix with at least one node, not of shape {matrix.shape}; "
-            "for a list of edges use Graph.from_edges(pairs, weights)"
-        )
-    coo = sparse.coo_array(matrix)
-    index = np.int32 if max(coo.nnz, coo.shape[0]) <= np.iinfo(np.int32).max else np.int64
-    ends = (coo.row.astype(index), coo.col.astype(index))
-    return sparse.coo_array((real_array(coo.data, "graph weights"), ends), shape=coo.shape)
-
-
-def _canonical_csr(coo: sparse.coo_array, names: Names) -> sparse.csr_array:
-    finite = np.isfinite(coo.data)
-    if not finite.all():
-        bad = np.argmin(finite)
-        edge = _show(names, coo.row[bad], coo.col[bad])
-        raise ValueError(f"edge ({edge}) has weight {coo.data[bad]}; weights must be finite, 0 for no edge")
-    W = coo.tocsr()
-    if W.nnz < coo.nnz:
-        _check_duplicates(coo, names, allow_sum=True)
-    W.eliminate_zeros()
-    W.sort_indices()
-    loops = np.flatnonzero(W.diagonal())
-    if len(loops):
-        raise ValueError(
-            f"node {_show(names, loops[0])} has an edge to itself; remove the diagonal of the matrix, "
-            "e.g. with W.setdiag(0), or the pair from the list of edges"
-        )
-    return W
-
-
-def _with_direction(W: sparse.csr_array) -> tuple[sparse.csr_array, bool]:
-    transposed = W.T.tocsr()
-    difference = abs(W - transposed)
-    if difference.nnz == 0:
-        return W, False
-    tolerance = ROUND_OFF * abs(W).maximum(abs(transposed))
-    if (difference - tolerance).max() > 0:
-        return W, True
-    return (0.5 * W + 0.5 * transposed).tocsr(), False
-
-
-def _pair_indices(pairs: Any, names: Names) -> NDArray[np.int64]:
-    given = pairs if hasattr(pairs, "__array__") else list(pairs)
-    try:
-        array = np.asarray(given) if len(given) else np.zeros((0, 2), dtype=np.int64)
-    except ValueError:  # numpy refuses rows of unequal lengths
-        array = np.zeros(0)
-    if array.ndim != 2 or array.shape[1] != 2:
-        sample = reprlib.repr(given)
-        raise ValueError(f"pairs must have two nodes each, not {sample}; weights are a separate argument")
-    return indices_of(array, names, "node")
-
-
-def _count_nodes(ends: NDArray[np.int64], n_nodes: int | None, names: Names) -> int:
-    if names is not None:
-        return len(names)
-    if n_nodes is not None:
-        return checked_count(n_nodes, "n_nodes")
-    if not len(ends):
-        raise ValueError("there are no pairs to infer the number of nodes from; pass n_nodes or names")
-    return int(ends.max()) + 1
-
-
-def _check_range(indices: NDArray[np.int64], n_nodes: int, argument: str) -> None:
-    outside = (indices < 0) | (indices >= n_nodes)
-    if outside.any():
-        raise ValueError(
-            f"node index {indices[np.argmax(outside)]} in {argument} is out of range: the graph has "
-            f"{plural(n_nodes, 'node')}, numbered from 0; correct the index or the number of nodes"
-        )
-
-
-def _check_duplicates(edges: sparse.coo_array, names: Names, allow_sum: bool) -> None:
-    i, j, w = edges.row.astype(np.int64), edges.col, edges.data
-    _, pair, counts = np.unique(i * edges.shape[0] + j, return_inverse=True, return_counts=True)
-    if len(counts) == len(pair):
-        return
-    both_signs = (np.bincount(pair, w > 0) > 0) & (np.bincount(pair, w < 0) > 0)
-    if both_signs.any():
-        first = np.argmax(both_signs[pair])
-        raise ValueError(
-            f"edge ({_show(names, i[first], j[first])}) is given both as similar and as dissimilar; "
-            "use two graphs in two separate penalty terms"
-        )
-    if not allow_sum:
-        first = np.argmax(counts[pair] > 1)
-        raise ValueError(
-            f"edge ({_show(names, i[first], j[first])}) is given {counts[pair[first]]} times; "
-            'remove the repetitions, or pass duplicates="sum" to add their weights'
-        )
-
-
-def _show(names: Names, *nodes: int) -> str:
-    return ", ".join(str(node) if names is None else repr(names[node]) for node in nodes)

@@ -1,10 +1,9 @@
-"""Groups of features, kept flat like the rows of a CSR matrix, with the checks of names and indices."""
+"""Groups of features, kept flat like the rows of a CSR matrix."""
 
 from __future__ import annotations
 
 import operator
 import reprlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-Names = tuple[str, ...] | None
+from cvxstructreg.core.atom import freeze
+from cvxstructreg.core.checks import (
+    Names,
+    check_range,
+    checked_count,
+    checked_names,
+    chosen_names,
+    index_type,
+    indices_of,
+    inferred_count,
+    plural,
+    real_array,
+    show,
+    weight_array,
+)
+
 Weights = ArrayLike | Callable[[NDArray[np.int64]], ArrayLike] | None
 
 
@@ -75,11 +89,8 @@ class Groups:
         nonempty = [array for array in members if array.size]
         flat = np.concatenate(nonempty) if nonempty else np.zeros(0, dtype=np.int64)
         indices = indices_of(flat, feature_names, "feature")
-        if n_features is None:
-            if feature_names is None and not indices.size:
-                raise ValueError("there are no indices to infer n_features from; pass n_features")
-            n_features = max(0, int(indices.max())) + 1 if feature_names is None else len(feature_names)
-        vars(self).update(vars(Groups.from_csr(indptr, indices, n_features, weights, names, feature_names)))
+        count = inferred_count(n_features, feature_names, indices, "n_features")
+        vars(self).update(vars(Groups.from_csr(indptr, indices, count, weights, names, feature_names)))
 
     @classmethod
     def from_labels(
@@ -129,12 +140,11 @@ class Groups:
             given = reprlib.repr(starts.tolist())
             raise ValueError(f"indptr must rise from 0 to the number of indices ({flat.size}), not {given}")
         groups = cls.__new__(cls)
-        fields = vars(groups)  # writing here is how a frozen dataclass is filled
-        fields.update(n_features=checked_count(n_features, "n_features"), feature_names=feature_names)
-        fields["indptr"] = _read_only(starts.astype(np.int64))
-        fields["names"] = checked_names(names, groups.n_groups, "group", unique=False)
-        fields["indices"] = _read_only(groups._sorted_indices(flat))
-        fields["weights"] = _read_only(groups._checked_weights(weights))
+        freeze(groups, n_features=checked_count(n_features, "n_features"), feature_names=feature_names)
+        freeze(groups, indptr=starts.astype(np.int64))
+        freeze(groups, names=checked_names(names, groups.n_groups, "group", unique=False))
+        freeze(groups, indices=groups._sorted_indices(flat))
+        freeze(groups, weights=groups._checked_weights(weights))
         return groups
 
     @property
@@ -189,7 +199,7 @@ class Groups:
     def selection(self) -> sparse.csr_array:
         """E with one 1 per row, so that E w stacks w_g over the groups."""
         shape = (self.n_entries, self.n_features)
-        index = np.int32 if max(shape) < np.iinfo(np.int32).max else np.int64
+        index = index_type(max(shape))
         parts = (np.ones(shape[0]), self.indices.astype(index), np.arange(shape[0] + 1, dtype=index))
         return sparse.csr_array(parts, shape=shape)
 
@@ -213,7 +223,8 @@ class Groups:
         array([1., 2.])
         """
         groups = object.__new__(type(self))
-        vars(groups).update(vars(self), weights=_read_only(self._checked_weights(weights)))
+        vars(groups).update(vars(self))
+        freeze(groups, weights=self._checked_weights(weights))
         return groups
 
     def merged(self) -> Groups:
@@ -231,7 +242,7 @@ class Groups:
         first = self._first_identical()
         keep = first == np.arange(self.n_groups)
         weights = np.bincount(first, self.weights, minlength=self.n_groups)[keep]
-        names = None if self.names is None else [self.names[group] for group in np.flatnonzero(keep)]
+        names = chosen_names(self.names, np.flatnonzero(keep))
         indptr = _starts(self.sizes[keep])
         indices = self.indices[np.repeat(keep, self.sizes)]
         return Groups.from_csr(indptr, indices, self.n_features, weights, names, self.feature_names)
@@ -252,7 +263,7 @@ class Groups:
         return text + (f", {plural(n_outside, 'feature')} in no group)" if n_outside else ")")
 
     def _group(self, group: int) -> str:
-        return f"group {(self.names or range(self.n_groups))[group]!r}"
+        return f"group {show(self.names, group)}"
 
     def _checked_weights(self, weights: Weights) -> NDArray[np.float64]:
         given = weights(self.sizes) if callable(weights) else weights
@@ -269,13 +280,7 @@ class Groups:
         if len(empty):
             raise ValueError(f"{self._group(empty[0])} is empty ({len(empty)} such); drop the empty groups")
         owner = self.owner
-        outside = np.flatnonzero((indices < 0) | (indices >= self.n_features))
-        if len(outside):
-            index, group = indices[outside[0]], self._group(owner[outside[0]])
-            raise ValueError(
-                f"feature index {index} in {group} is out of range for {plural(self.n_features, 'feature')}, "
-                "numbered from 0; correct the index or n_features"
-            )
+        check_range(indices, self.n_features, "feature", lambda position: self._group(owner[position]))
         offset = owner * self.n_features
         keys = offset + indices
         if np.all(np.diff(keys) > 0):
@@ -284,8 +289,8 @@ class Groups:
         repeated = np.flatnonzero(np.diff(keys) == 0)
         if len(repeated):
             index, group = keys[repeated[0]] % self.n_features, self._group(owner[repeated[0]])
-            feature = (self.feature_names or range(self.n_features))[index]
-            raise ValueError(f"feature {feature!r} occurs twice in {group}; list it once")
+            feature = show(self.feature_names, index)
+            raise ValueError(f"feature {feature} occurs twice in {group}; list it once")
         return keys - offset
 
     def _first_identical(self) -> NDArray[np.int64]:
@@ -298,77 +303,6 @@ class Groups:
         counterpart = np.arange(self.n_entries) + np.repeat(self.indptr[first] - self.indptr[:-1], self.sizes)
         differs = np.logical_or.reduceat(self.indices != self.indices[counterpart], self.indptr[:-1])
         return np.where(differs, itself, first)
-
-
-def checked_names(names: Iterable[str] | None, count: int | None, kind: str, unique: bool = True) -> Names:
-    """Return the names, if any, as a tuple of str of the right length and (if asked) without repetitions."""
-    if names is None:
-        return None
-    if isinstance(names, str):
-        raise TypeError(f"{kind} names must be a list of strings, not the single string {names!r}")
-    given = tuple(names.tolist() if hasattr(names, "tolist") else names)
-    for name in given:
-        if not isinstance(name, str):
-            raise TypeError(f"{kind} names must be strings, not {name!r}; use [str(name) for name in names]")
-    if count is not None and len(given) != count:
-        raise ValueError(f"{plural(len(given), f'{kind} name')} for {plural(count, kind)}; give one for each")
-    if unique and len(set(given)) < len(given):
-        name, times = Counter(given).most_common(1)[0]
-        raise ValueError(f"{kind} name {name!r} occurs {times} times; make the names distinct")
-    return tuple(map(str, given))
-
-
-def checked_count(count: int, argument: str) -> int:
-    """Return the count as a plain int, after checking that it is an integer of at least one."""
-    if not isinstance(count, int | np.integer):
-        raise TypeError(f"{argument} must be an integer, not {count!r}")
-    if count < 1:
-        raise ValueError(f"{argument} must be at least 1, not {count}")
-    return int(count)
-
-
-def indices_of(items: NDArray[Any], names: Names, kind: str) -> NDArray[np.int64]:
-    """Return a new array of the indices of the items, which are indices already or names to look up."""
-    if items.size == 0:
-        return np.zeros(items.shape, dtype=np.int64)
-    if items.dtype.kind in "iu":
-        return items.astype(np.int64)
-    if items.dtype.kind not in "UTO":
-        remedy = "use np.flatnonzero(mask)" if items.dtype == bool else "convert them with .astype(int)"
-        raise TypeError(f"{kind}s must be integer indices or names, not {items.dtype} values; {remedy}")
-    given = items.ravel().tolist()
-    if names is None:
-        raise TypeError(f"{given[0]!r} is no {kind} index; use integers, or pass the {kind} names as well")
-    position = {name: index for index, name in enumerate(names)}
-    try:
-        found = [position[name] for name in given]
-    except KeyError as error:
-        raise ValueError(f"unknown {kind} name {error}; the names are {reprlib.repr(names)}") from None
-    return np.array(found, dtype=np.int64).reshape(items.shape)
-
-
-def real_array(values: Any, what: str) -> NDArray[np.float64]:
-    """Return a new float64 array of the values, which must be real numbers."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"{what} must be real numbers, not {array.dtype}; use .real or .astype(float) first")
-    return array.astype(np.float64)
-
-
-def weight_array(weights: ArrayLike | None, count: int, kind: str) -> NDArray[np.float64]:
-    """Return a new array of the weights: ones by default, a scalar repeated, or one for each."""
-    values = real_array(1.0 if weights is None else weights, f"{kind} weights")
-    if values.ndim == 0:
-        return np.full(count, values)
-    if values.shape != (count,):
-        given = f"weights have shape {values.shape} for {plural(count, kind)}"
-        raise ValueError(f"{given}; give a scalar or one weight per {kind}")
-    return values
-
-
-def plural(count: int, noun: str) -> str:
-    """Return the count with its noun, as in "1 node" and "2 nodes"."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _member_arrays(lists: Iterable[Iterable[Any]]) -> list[NDArray[Any]]:
@@ -392,8 +326,3 @@ def _member_arrays(lists: Iterable[Iterable[Any]]) -> list[NDArray[Any]]:
 
 def _starts(sizes: ArrayLike) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    array.flags.writeable = False
-    return array

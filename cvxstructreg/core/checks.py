@@ -1,0 +1,124 @@
+"""Checks of what users pass to graphs and groups: names, indices, counts, weights; and words for the errors."""
+
+from __future__ import annotations
+
+import reprlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Names = tuple[str, ...] | None
+
+
+def checked_names(names: Iterable[str] | None, count: int | None, kind: str, unique: bool = True) -> Names:
+    """Return the names, if any, as a tuple of str of the right length and (if asked) without repetitions."""
+    if names is None:
+        return None
+    if isinstance(names, str):
+        raise TypeError(f"{kind} names must be a list of strings, not the single string {names!r}")
+    given = tuple(names.tolist() if hasattr(names, "tolist") else names)
+    for name in given:
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} names must be strings, not {name!r}; use [str(name) for name in names]")
+    if count is not None and len(given) != count:
+        raise ValueError(f"{plural(len(given), f'{kind} name')} for {plural(count, kind)}; give one for each")
+    if unique and len(set(given)) < len(given):
+        name, times = Counter(given).most_common(1)[0]
+        raise ValueError(f"{kind} name {name!r} occurs {times} times; make the names distinct")
+    return tuple(map(str, given))
+
+
+def checked_count(count: int, argument: str) -> int:
+    """Return the count as a plain int, after checking that it is an integer of at least one."""
+    if not isinstance(count, int | np.integer):
+        raise TypeError(f"{argument} must be an integer, not {count!r}")
+    if count < 1:
+        raise ValueError(f"{argument} must be at least 1, not {count}")
+    return int(count)
+
+
+def inferred_count(count: int | None, names: Names, indices: NDArray[np.int64], argument: str) -> int:
+    """Return the count as given, or else the number of names, or else the largest index plus one."""
+    if count is not None:
+        return checked_count(count, argument)
+    if names is not None:
+        return len(names)
+    if indices.size == 0:
+        raise ValueError(f"there is nothing to infer {argument} from; pass {argument} or the names")
+    return max(0, int(indices.max())) + 1
+
+
+def indices_of(items: NDArray[Any], names: Names, kind: str) -> NDArray[np.int64]:
+    """Return a new array of the indices of the items, which are indices already or names to look up."""
+    if items.size == 0:
+        return np.zeros(items.shape, dtype=np.int64)
+    if items.dtype.kind in "iu":
+        return items.astype(np.int64)
+    if items.dtype.kind not in "UTO":
+        remedy = "use np.flatnonzero(mask)" if items.dtype == bool else "convert them with .astype(int)"
+        raise TypeError(f"{kind}s must be integer indices or names, not {items.dtype} values; {remedy}")
+    given = items.ravel().tolist()
+    if names is None:
+        raise TypeError(f"{given[0]!r} is no {kind} index; use integers, or pass the {kind} names as well")
+    position = {name: index for index, name in enumerate(names)}
+    try:
+        found = [position[name] for name in given]
+    except KeyError as error:
+        raise ValueError(f"unknown {kind} name {error}; the names are {reprlib.repr(names)}") from None
+    return np.array(found, dtype=np.int64).reshape(items.shape)
+
+
+def check_range(
+    indices: NDArray[np.int64], count: int, kind: str, where: str | Callable[[int], str]
+) -> None:
+    """Raise unless all indices are from 0 to count - 1; `where` they stand is a name, or found by position."""
+    outside = (indices < 0) | (indices >= count)
+    if outside.any():
+        first = int(np.argmax(outside))  # of the flattened array
+        place = where(first) if callable(where) else where
+        raise ValueError(
+            f"{kind} index {indices.flat[first]} in {place} is out of range for {plural(count, kind)}, "
+            f"numbered from 0; correct the index or n_{kind}s"
+        )
+
+
+def real_array(values: Any, what: str) -> NDArray[np.float64]:
+    """Return a new float64 array of the values, which must be real numbers."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{what} must be real numbers, not {array.dtype}; use .real or .astype(float) first")
+    return array.astype(np.float64)
+
+
+def weight_array(weights: ArrayLike | None, count: int, kind: str) -> NDArray[np.float64]:
+    """Return a new array of the weights: ones by default, a scalar repeated, or one for each."""
+    values = real_array(1.0 if weights is None else weights, f"{kind} weights")
+    if values.ndim == 0:
+        return np.full(count, values)
+    if values.shape != (count,):
+        given = f"weights have shape {values.shape} for {plural(count, kind)}"
+        raise ValueError(f"{given}; give a scalar or one weight per {kind}")
+    return values
+
+
+def index_type(largest: int) -> type[np.signedinteger[Any]]:
+    """Return the integer type in which scipy.sparse keeps indices and counts up to `largest`."""
+    return np.int32 if largest <= np.iinfo(np.int32).max else np.int64
+
+
+def chosen_names(names: Names, indices: Iterable[int]) -> Names:
+    """Return the names at these indices; None if there are no names."""
+    return None if names is None else tuple(names[index] for index in indices)
+
+
+def show(names: Names, *indices: int) -> str:
+    """Return the names at these indices, quoted, or the indices themselves, for a message."""
+    return ", ".join(str(index) if names is None else repr(names[index]) for index in indices)
+
+
+def plural(count: int, noun: str) -> str:
+    """Return the count with its noun, as in "1 node" and "2 nodes"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,233 @@
+"""Verifying solvers: certificates for weights from anywhere, and all solvers side by side with the reference."""
+
+from __future__ import annotations
+
+import html
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.certificate import Certificate, certify_point, objective_scale
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.solvers import InaccurateWarning, registry, solve
+from cvxstructreg.solvers.reference import NAME as REFERENCE
+
+
+def certify(
+    problem: Problem,
+    coef: Any,
+    intercept: Any = 0.0,
+    dual: Mapping[int, Array] | None = None,
+    tol: float = 1e-6,
+    search: bool = True,
+) -> Certificate:
+    """How far given weights are from the optimum of a problem, whoever found them.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem they should solve.
+    coef, intercept
+        The weights, shape (d,) or (d, k), and the intercept(s).
+    dual : dict, optional
+        A dual point by the number of its term, as in ``Solution.dual``.
+    tol : float
+        The relative gap below which a bound is tight enough.
+    search : bool
+        Where the point itself gives no tight bound (it is not optimal, or a term such as the hinge loss does not
+        determine its dual point), look for a better dual point with the solvers of the library. The bound stays
+        valid whatever they return, as it is recomputed from the dual point.
+
+    Returns
+    -------
+    Certificate
+        With ``gap`` an upper bound of ``objective - optimum``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import cvxstructreg as csr
+    >>> problem = csr.Problem(csr.Linear(np.eye(2), intercept=False), csr.Squared([1.0, 2.0]) + 0.5 * csr.Ridge())
+    >>> csr.certify(problem, [0.5, 1.0]).gap
+    0.0
+    >>> round(csr.certify(problem, [0.5, 1.1]).gap, 6)
+    0.01
+    """
+    theta, b = problem.shaped(coef, intercept)
+    certificate = certify_point(problem, theta, b, dual, sweeps=5000)
+    if not search or certificate.error <= tol or not np.isfinite(certificate.objective):
+        return certificate
+    found = -np.inf
+    for module in registry.accepting(problem):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InaccurateWarning)
+            other = solve(problem, module.NAME, tol=tol / 10, max_iter=5000, warm_start=(coef, intercept)).certificate
+        found = max(found, -np.inf if other.kind == "kkt" else other.lower_bound)
+        if other.kind != "kkt" and other.relative_gap <= tol:
+            break
+    return certify_point(problem, theta, b, dual, known_bound=found, sweeps=5000)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One solver's result."""
+
+    method: str
+    size: str
+    solver: str
+    objective: float
+    relative_gap: float
+    distance: float
+    seconds: float
+    times_faster: float
+    status: str
+    certificate: str
+    n_iter: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """All solvers that accept a problem, beside the reference. Print it.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+        The reference first. ``distance`` is ``(objective - reference objective) / scale``.
+    refusals : dict
+        Why other solvers did not take part.
+    disagreements : tuple of str
+        One line for every pair whose objectives cannot both be right, and for every solver without a certificate.
+    """
+
+    rows: tuple[Row, ...]
+    refusals: dict[str, str]
+    disagreements: tuple[str, ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all solvers agree within their certificates, and all certificates are within the tolerance."""
+        return not self.disagreements
+
+    def records(self) -> list[dict[str, Any]]:
+        """One dictionary for each row."""
+        return [asdict(row) for row in self.rows]
+
+    def __str__(self) -> str:
+        lines = table([self])
+        lines += [f"  {name} refuses: {reason}" for name, reason in self.refusals.items()]
+        return "\n".join([*lines, *self.disagreements])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def verify(problem: Problem, solvers: Iterable[str] | None = None, tol: float = 1e-6, method: str = "problem") -> Report:
+    """Solve a problem with the reference and with every solver that accepts it, and compare.
+
+    Parameters
+    ----------
+    problem : Problem
+        Small enough for CVXPY.
+    solvers : iterable of str, optional
+        Only these (the reference is always there).
+    tol : float
+        The certified relative gap each must reach.
+    method : str
+        A name for the table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import cvxstructreg as csr
+    >>> report = csr.verify(csr.Problem(csr.Linear(np.eye(3)), csr.Squared([1.0, 2.0, 4.0]) + csr.L1()))
+    >>> report.agrees, [row.solver for row in report.rows]
+    (True, ['cvxpy', 'fista', 'admm'])
+    """
+    accepted = [module.NAME for module in registry.accepting(problem)]
+    chosen = accepted if solvers is None else list(solvers)
+    for name in chosen:
+        registry.choose(problem, name)  # an unknown name or a refusal is an error when asked for by name
+    order = [REFERENCE, *(name for name in chosen if name != REFERENCE)]
+    solutions = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InaccurateWarning)
+        for name in order:
+            solutions.append(solve(problem, name, tol=tol, time_limit=None if name == REFERENCE else 120.0))
+    reference = solutions[0]
+    scale = objective_scale(problem, reference.objective)
+    rows = tuple(
+        Row(
+            method=method,
+            size=size_of(problem),
+            solver=solution.solver,
+            objective=solution.objective,
+            relative_gap=solution.certificate.relative_gap,
+            distance=(solution.objective - reference.objective) / scale,
+            seconds=solution.time,
+            times_faster=reference.time / solution.time,
+            status=solution.status,
+            certificate=solution.certificate.kind,
+            n_iter=solution.n_iter,
+        )
+        for solution in solutions
+    )
+    refusals = {} if solvers is not None else registry.refusals(problem)
+    certificates = {solution.solver: solution.certificate for solution in solutions}
+    return Report(rows, refusals, tuple(disagreements(certificates, tol, scale, method)))
+
+
+def disagreements(certificates: Mapping[str, Certificate], tol: float, scale: float, method: str) -> list[str]:
+    """A line for every solver without certificate and every pair that cannot both be right."""
+    lines = [
+        f"NOT CERTIFIED {method}: {name} has {certificate}, wanted {tol:g}"
+        for name, certificate in certificates.items()
+        if not certificate.error <= tol
+    ]
+    slack = 1e-12 * scale
+    for name, certificate in certificates.items():
+        # for kind "kkt" there is no bound: the tolerance stands in for it
+        bound = certificate.lower_bound if certificate.kind != "kkt" else certificate.objective - tol * scale
+        if certificate.gap < 0:
+            lines.append(f"DISAGREEMENT {method}: {name} has a negative gap {certificate.gap:g}")
+        lines += [
+            f"DISAGREEMENT {method}: {other} found {better.objective:.12g}, below the lower bound {bound:.12g} of {name}"
+            for other, better in certificates.items()
+            if better.objective < bound - slack
+        ]
+    return lines
+
+
+def size_of(problem: Problem) -> str:
+    """Rows x weights (x outputs)."""
+    k = f" x {problem.n_outputs}" if problem.n_outputs > 1 else ""
+    return f"{problem.model.n_rows} x {problem.model.n_weights}{k}"
+
+
+def table(reports: Iterable[Report]) -> list[str]:
+    """The lines of one table for several reports."""
+    head = ("method", "size", "solver", "objective", "certified gap", "to reference", "seconds", "x CVXPY")
+    body = []
+    for report in reports:
+        for number, row in enumerate(report.rows):
+            gap = f"{row.relative_gap:.1e}" if row.certificate != "kkt" else "kkt only"
+            distance = "reference" if row.solver == REFERENCE else f"{row.distance:+.1e}"
+            faster = "1" if row.solver == REFERENCE else f"{row.times_faster:.2g}"
+            name, size = (row.method, row.size) if number == 0 else ("", "")
+            body.append((name, size, row.solver, f"{row.objective:.8g}", gap, distance, f"{row.seconds:.3f}", faster))
+    widths = [max(len(line[column]) for line in [head, *body]) for column in range(len(head))]
+    rule = "  ".join("-" * width for width in widths)
+    lines = [_aligned(head, widths), rule]
+    for number, line in enumerate(body):
+        if line[0] and number:
+            lines.append("")
+        lines.append(_aligned(line, widths))
+    return lines
+
+
+def _aligned(cells: tuple[str, ...], widths: list[int]) -> str:
+    pairs = zip(cells, widths, strict=True)
+    return "  ".join(cell.ljust(w) if number < 3 else cell.rjust(w) for number, (cell, w) in enumerate(pairs)).rstrip()

@@ -1,0 +1,126 @@
+"""Certificates: valid at every point, tight at the optimum, and honest about their kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import cvxstructreg as csr
+from cvxstructreg.core.atom import Atom
+from cvxstructreg.core.certificate import certify_point
+from random_problems import LOSSES, PENALTIES, kernel_problem, linear_problem, problems
+
+
+def reference(problem):
+    """The optimum by CVXPY, with the certificate it must have."""
+    solution = problem.solve("cvxpy", tol=1e-5)
+    assert solution.status == "optimal"
+    return solution
+
+
+@settings(max_examples=60, deadline=None)
+@given(problems, st.integers(0, 1000), st.sampled_from([0.0, 1e-6, 1e-2, 1.0]))
+def test_the_bound_is_valid_at_any_point(problem, seed, distance):
+    rng = np.random.default_rng(seed)
+    optimum = reference(problem)
+    theta, b = problem.shaped(optimum.coef, optimum.intercept)
+    theta = theta + distance * rng.normal(size=theta.shape)
+    if problem.normal_form.separable is not None:
+        theta = np.clip(theta, problem.normal_form.separable.lower, problem.normal_form.separable.upper)
+    if problem.model.intercept:
+        b = b + distance * rng.normal(size=b.shape)
+    for dual in ({}, optimum.dual):
+        certificate = certify_point(problem, theta, b, dual)
+        assert certificate.kind == "duality_gap"
+        assert certificate.gap >= 0
+        slack = 1e-9 * max(1.0, abs(optimum.objective))
+        assert certificate.lower_bound <= optimum.objective + slack
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems)
+def test_certify_is_tight_at_the_optimum(problem):
+    optimum = reference(problem)
+    certificate = csr.certify(problem, optimum.coef, optimum.intercept)
+    assert certificate.kind == "duality_gap"
+    assert 0 <= certificate.relative_gap <= 1e-5
+
+
+@settings(max_examples=20, deadline=None)
+@given(problems)
+def test_certify_measures_the_distance_of_a_bad_point(problem):
+    optimum = reference(problem)
+    zero = np.zeros_like(optimum.coef)
+    certificate = csr.certify(problem, zero)
+    distance = problem.value(zero) - optimum.objective
+    assert certificate.gap == pytest.approx(distance, rel=1e-3, abs=2e-5 * optimum.objective + 1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("name", PENALTIES)
+def test_every_loss_with_every_penalty_is_certified(loss, name):
+    optimum = reference(linear_problem(7, loss, name, True, False))
+    assert optimum.certificate.kind == "duality_gap"
+    assert 0 <= optimum.certificate.relative_gap <= 1e-5
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_with_pairs_on_a_kernel_is_certified(loss, intercept):
+    for power in (1, 2):
+        optimum = reference(kernel_problem(3, loss, intercept, 2, power))
+        assert 0 <= optimum.certificate.relative_gap <= 1e-5
+
+
+def test_an_unpenalised_weight_is_minimised_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4))
+    y = rng.integers(0, 2, size=30)
+    problem = csr.Problem(csr.Linear(X), csr.Logistic(y) + 1.0 * csr.L1(weights=[1.0, 0.0, 2.0, 0.0]))
+    for solver in ("fista", "admm", "cvxpy"):
+        solution = problem.solve(solver)
+        assert solution.status == "optimal"
+        assert solution.certificate.kind == "duality_gap"
+
+
+def test_a_singular_quadratic_penalty_is_certified():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(40, 5)), rng.integers(0, 2, size=40)
+    graph = csr.Graph.from_edges([(0, 1), (1, 2)], n_nodes=5)
+    solution = csr.Problem(csr.Linear(X), csr.Logistic(y) + 2.0 * csr.Laplacian(graph)).solve("fista")
+    assert solution.certificate.kind == "duality_gap"
+    assert solution.status == "optimal"
+
+
+class LogCosh(Atom):
+    """sum log cosh w_j: convex, smooth, without any closed form here."""
+
+    def expr(self, z):
+        """The definition."""
+        import cvxpy as cp
+
+        return cp.sum(cp.logistic(2 * z) - z - np.log(2))
+
+
+def test_without_conjugates_the_certificate_says_so():
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(30, 3)), rng.integers(0, 2, size=30)
+    strongly = csr.Problem(csr.Linear(X), csr.Logistic(y) + LogCosh() + 0.5 * csr.Ridge())
+    solution = strongly.solve()
+    assert (solution.solver, solution.certificate.kind) == ("cvxpy", "strong_convexity")
+    assert 0 <= solution.certificate.relative_gap <= 1e-6
+    worse = certify_point(strongly, *strongly.shaped(solution.coef + 0.1, solution.intercept))
+    assert worse.gap >= strongly.value(solution.coef + 0.1, solution.intercept) - solution.objective
+    merely = csr.Problem(csr.Linear(X), csr.Logistic(y) + LogCosh())
+    solution = merely.solve(tol=1e-5)
+    assert (solution.status, solution.certificate.kind) == ("stationary", "kkt")
+    assert np.isnan(solution.certificate.gap)
+    worse = certify_point(merely, *merely.shaped(solution.coef + 0.1, solution.intercept))
+    assert worse.residual > 1e-2
+
+
+def test_an_infeasible_point_has_an_infinite_gap():
+    problem = csr.Problem(csr.Linear(np.eye(3)), csr.Squared([1.0, 2.0, 3.0]) + csr.NonNegative())
+    assert csr.certify(problem, [-1.0, 0.0, 0.0]).gap == np.inf
