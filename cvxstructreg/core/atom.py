@@ -115,7 +115,8 @@ class Atom:
         """f(z), here by evaluating ``expr`` (minimised over auxiliary variables where it has some)."""
         expression = self.expr(cp.Constant(z))
         if expression.variables():
-            return float(cp.Problem(cp.Minimize(expression)).solve(solver=cp.CLARABEL))
+            x = cp.Variable(z.shape)  # not a constant: CVXPY cannot minimise with indicators of constants
+            return float(cp.Problem(cp.Minimize(self.expr(x)), [x == z]).solve(solver=cp.CLARABEL))
         return float(expression.value)
 
     def prox(self, v: Array, t: float) -> Array:

@@ -12,6 +12,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.monotone_root import increasing_root
 
 
 def centred(z: Array) -> Array:
@@ -37,24 +38,17 @@ def prox(v: Array, costs: Array, tau: float, power: int) -> Array:
     def entries(shift: Array) -> tuple[Array, Array]:
         s = a - shift - tau
         if power == 1:
-            return tau + np.where(s > costs, s - costs, np.minimum(s, 0.0)), (s > costs) | (s < 0)
-        above = s > 0
-        return tau + np.where(above, s / (1.0 + 2.0 * costs), s), np.where(above, 1.0 / (1.0 + 2.0 * costs), 1.0)
+            return tau + np.where(s > costs, s - costs, np.minimum(s, 0.0)), ((s > costs) | (s < 0)).astype(float)
+        slope = np.where(s > 0, 1.0 / (1.0 + 2.0 * costs), 1.0)
+        return tau + s * slope, slope
 
-    reach = np.abs(a).max(axis=1, keepdims=True) + (costs.max(axis=1, keepdims=True) if power == 1 else 0.0)
-    low, high = -(1.0 + 2.0 * np.max(costs)) * (reach + abs(tau) + 1.0), reach + abs(tau) + 1.0
-    low, high = low * np.ones_like(mean), high * np.ones_like(mean)
-    shift = np.zeros_like(mean)
-    for _ in range(200):
+    def minus_sum(shift: Array) -> tuple[Array, Array]:
         x, slope = entries(shift)
-        total = x.sum(axis=1, keepdims=True)
-        if np.all(np.abs(total) <= 1e-14 * (1.0 + reach)):
-            break
-        low, high = np.where(total > 0, shift, low), np.where(total < 0, shift, high)
-        rate = np.asarray(slope, dtype=float).sum(axis=1, keepdims=True)
-        newton = shift + total / np.maximum(rate, 1e-300)
-        inside = (newton > low) & (newton < high)
-        shift = np.where(total == 0, shift, np.where(inside, newton, 0.5 * (low + high)))
+        return -x.sum(axis=1, keepdims=True), slope.sum(axis=1, keepdims=True)
+
+    reach = np.abs(a).max(axis=1, keepdims=True) + costs.max(axis=1, keepdims=True) + abs(tau) + 1.0
+    low = -(1.0 + 2.0 * costs.max(axis=1, keepdims=True)) * reach
+    shift = increasing_root(minus_sum, low, reach, np.zeros_like(mean), 1e-14 * reach)
     return centred(entries(shift)[0]) + mean
 
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 #: A gap is measured relative to the objective, but never to less than this part of its value at zero weights.
 SCALE_FLOOR = 1e-3
+#: A dual point is feasible to round-off only, and the gap is a difference of two nearly equal sums: a gap below zero by
+#: less than this, relative to the objective, is zero. Anything more negative is a bug and stays visible.
+ROUND_OFF = 1e-11
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ def certify_point(
 def _from_bound(problem: Problem, kind: str, objective: float, bound: float) -> Certificate:
     gap = objective - bound
     scale = objective_scale(problem, objective)
-    if -1e-13 * max(scale, abs(objective)) <= gap < 0:  # round-off of a difference of two equal numbers
+    if -ROUND_OFF * scale <= gap < 0:
         gap = 0.0
     return Certificate(kind, objective, bound, gap, gap / scale if gap else 0.0)
 

@@ -71,7 +71,7 @@ def lower_bound(parts: NormalForm, theta: Array, b: Array, dual: Dual, sweeps: i
 def _score_dual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> ScoreDual | None:
     """Dual points of the score terms in the domains of their conjugates, with the sums the intercept asks for."""
     scores = parts.model.scores(theta, b)
-    points = [dual_point(piece, piece.forward(scores), dual.get(piece.number)) for piece in parts.score_pieces]
+    points = [dual_point(piece, scores, dual.get(piece.number)) for piece in parts.score_pieces]
     total = sum((scaled.grad(scores) for scaled in parts.score_forms), np.zeros_like(scores))
     for piece, u in zip(parts.score_pieces, points, strict=True):
         total = total + piece.adjoint(u)
@@ -100,19 +100,20 @@ def _balance(parts: NormalForm, points: list[Array], total: Array) -> tuple[list
     return None
 
 
-def dual_point(piece: Piece, z: Array, u: Array | None) -> Array:
-    """A point in the domain of the conjugate of the piece, near u and near a subgradient at z.
+def dual_point(piece: Piece, x: Array, u: Array | None) -> Array:
+    """A point in the domain of the conjugate of the piece, near u and near a subgradient at z = K x.
 
-    One prox step from u + tau z: an optimal pair (z, u) stays where it is, whatever tau.
+    One prox step from u + tau z: an optimal pair (z, u) stays where it is, whatever tau. The ratio of dual to primal
+    scale is taken from x and not from z, which may be zero up to the accuracy of a solver.
     """
+    z = piece.forward(x)
     if u is None and piece.is_smooth:
         return piece.grad(z)
-    size = float(np.linalg.norm(z))
+    size = float(np.linalg.norm(x)) or 1.0
     if u is None:
-        tau = 1e4 * piece.scale / size if size > 0 else piece.scale
+        tau = 1e4 * piece.scale / size
         return piece.prox_conj(tau * z, tau)[0]
-    length = float(np.linalg.norm(u))
-    tau = length / size if size > 0 and length > 0 else piece.scale
+    tau = (float(np.linalg.norm(u)) or piece.scale) / size
     return piece.prox_conj(u + tau * z, tau)[0]
 
 
@@ -128,9 +129,7 @@ class _WeightDual:
         columns = np.sqrt(_column_squares(parts))[:, None]
         self.noise = 1e-13 * (columns * np.linalg.norm(start.total, axis=0) + np.abs(self.gradient))
         self.pull = pull
-        self.points = [
-            dual_point(piece, piece.forward(start.theta), dual.get(piece.number)) for piece in parts.weight_pieces
-        ]
+        self.points = [dual_point(piece, start.theta, dual.get(piece.number)) for piece in parts.weight_pieces]
         if self.points:
             self._search(sweeps)
 

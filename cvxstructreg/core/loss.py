@@ -9,6 +9,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.atom import Array, Atom, freeze
+from cvxstructreg.core.monotone_root import increasing_root
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,21 +85,16 @@ def shift_into_box(u: Array, lower: Array, upper: Array, total: float) -> Array 
     slack = 1e-12 * (1.0 + float(np.abs(u).sum()))
     if lower.sum() > total + slack or upper.sum() < total - slack:
         return None
-    reach = float(np.abs(u).max()) + abs(total) + 1.0
-    reach += float(np.abs(np.where(np.isfinite(lower), lower, 0)).max()) + float(
-        np.abs(np.where(np.isfinite(upper), upper, 0)).max()
-    )
-    low, high, mu = -reach, reach, 0.0
-    for _ in range(200):
+
+    def minus_excess(mu: Array) -> tuple[Array, Array]:
         shifted = np.clip(u - mu, lower, upper)
-        excess = float(shifted.sum()) - total
-        if abs(excess) <= 1e-15 * reach:
-            break
-        low, high = (mu, high) if excess > 0 else (low, mu)
         free = np.count_nonzero((shifted > lower) & (shifted < upper))
-        step = mu + excess / free if free else np.inf
-        mu = step if low < step < high else (low + high) / 2
-    return shifted
+        return np.atleast_1d(total - shifted.sum()), np.atleast_1d(float(free))
+
+    finite = np.concatenate([u, lower[np.isfinite(lower)], upper[np.isfinite(upper)], [total, 1.0]])
+    reach = 4.0 * float(np.abs(finite).max())
+    mu = increasing_root(minus_excess, np.array([-reach]), np.array([reach]), np.zeros(1), np.array([1e-15 * reach]))
+    return np.clip(u - mu, lower, upper)
 
 
 def encode_binary(y: Any, classes: Any) -> tuple[Array, tuple[Any, Any]]:

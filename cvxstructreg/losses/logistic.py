@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import expit, xlogy
 
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.monotone_root import increasing_root
 from cvxstructreg.losses.binary import BinaryLoss
 
 
@@ -55,19 +56,17 @@ class Logistic(BinaryLoss):
         return float(np.max(self.sample_weight)) / 4.0
 
     def prox(self, v: Array, t: float) -> Array:
-        """Row by row: the margin m solves m - y v = t s / (1 + e^m), by Newton steps kept inside a bracket."""
+        """Row by row: the margin m solves m - y v = t s / (1 + e^m), by Newton steps inside a bracket."""
         a, step = self.y * v, t * self.weight_column
-        low, high = a, a + step  # the root lies between, as 0 < 1/(1 + e^m) < 1
-        m = a + step * expit(-a) / (1.0 + step * expit(-a) * expit(a))
-        for _ in range(200):
-            m = np.where((m > low) & (m < high), m, 0.5 * (low + high))
+
+        def residual(m: Array) -> tuple[Array, Array]:
             q = expit(-m)
-            residual = m - a - step * q
-            if np.all(np.abs(residual) <= 1e-15 * (1.0 + np.abs(a) + step)):
-                break
-            low, high = np.where(residual < 0, m, low), np.where(residual > 0, m, high)
-            m = m - residual / (1.0 + step * q * (1.0 - q))
-        return self.y * np.clip(m, low, high)
+            return m - a - step * q, 1.0 + step * q * (1.0 - q)
+
+        start = a + step * expit(-a) / (1.0 + step * expit(-a) * expit(a))
+        tolerance = 1e-15 * (1.0 + np.abs(a) + step)
+        # the root lies between a and a + step, as 0 < 1/(1 + e^m) < 1
+        return self.y * increasing_root(residual, a, a + step, start, tolerance)
 
     def conj(self, u: Array) -> float:
         """sum s (q log q + (1 - q) log(1 - q)) with q = -y u / s in [0, 1]."""

@@ -81,7 +81,7 @@ class MulticlassHinge(Loss):
         costs = self._costs
         r = np.clip(centred_hinge.multipliers(u, costs), 0.0, costs)
         lowest, highest = np.max(-target), np.min(costs.sum(axis=0) - target)
-        if lowest > highest:
+        if lowest > highest + 1e-12 * (1.0 + costs.sum()):  # they are equal where all hinges are active
             return None
         common = np.clip(np.mean(r.sum(axis=0) - target), lowest, highest)
         for j in range(r.shape[1]):

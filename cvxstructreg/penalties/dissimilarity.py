@@ -103,10 +103,14 @@ class PairSquaredHinge(PairHinge):
         return centred_hinge.centred(2.0 * self.weights[:, None] * self._excess(z))
 
     def hessp(self, z: Array, p: Array) -> Array:
-        """2 c on the entries in excess (a generalised Hessian)."""
-        if z.shape[1] == 1:
+        """2 c on the entries in excess (a generalised Hessian).
+
+        Entries at the kink count by half: with two classes, where both are there at once, that is the Hessian.
+        """
+        k = z.shape[1]
+        if k == 1:
             return 2.0 * self.weights[:, None] * p
-        active = self._excess(z) > 0
+        active = np.heaviside(centred_hinge.centred(z) - (k - 2) / (k - 1), 0.5)
         return centred_hinge.centred(2.0 * self.weights[:, None] * active * centred_hinge.centred(p))
 
     def lipschitz(self) -> float:

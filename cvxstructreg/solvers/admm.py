@@ -91,7 +91,7 @@ class _System:
             matrix[np.diag_indices_from(matrix)] += 1e-14 * max(1e-300, float(np.trace(matrix)) / self.size)
             factor = scipy.linalg.cho_factor(matrix)
             return lambda rhs, start: np.asarray(scipy.linalg.cho_solve(factor, rhs))
-        operator = spla.LinearOperator((self.size, self.size), matvec=lambda x: self._apply(x, rho))
+        operator = spla.LinearOperator((self.size, self.size), matvec=lambda x: self._apply(x, rho), dtype=float)
 
         def solve(rhs: Array, start: Array) -> Array:
             columns = [

@@ -73,8 +73,8 @@ class _Run:
         self.max_iter, self.time_limit = max_iter, time_limit or math.inf
         self.verbose, self.callback = verbose, callback
         self.history: list[Record] = []
-        self.best: Iterate | None = None
-        self.best_dual: dict[int, Array] = {}
+        self.best: Iterate | None = None  # the point of the lowest objective
+        self.prover: Iterate | None = None  # the point whose dual point proves the highest lower bound
         self.bound = -math.inf
         self.certifying = 0.0
         self.began = time.perf_counter()
@@ -113,7 +113,7 @@ class _Run:
         began = time.perf_counter()
         certificate = certify_point(linear, iterate.theta, iterate.b, iterate.dual, self.bound)
         if certificate.lower_bound > self.bound:
-            self.bound, self.best_dual = certificate.lower_bound, iterate.dual
+            self.bound, self.prover = certificate.lower_bound, iterate
         if self.best is None or certificate.objective <= self.history[self.best_record].objective:
             self.best, self.best_record = iterate, len(self.history)
         self.certifying += time.perf_counter() - began
@@ -128,10 +128,8 @@ class _Run:
     def _finish(self, count: int, status: str) -> Solution:
         """The best point in the coordinates of the problem, with its certificate from scratch."""
         assert self.best is not None
-        theta, b, model = self.best.theta, self.best.b, self.problem.model
-        if isinstance(model, Kernel) and self.problem.has_factor_coordinates:
-            theta = model.lift(theta)
-        certificate, dual = self._final_certificate(theta, b)
+        theta, b = self._lifted(self.best)
+        certificate = self._final_certificate(theta, b)
         if certificate.error <= self.tol:
             status = "stationary" if certificate.kind == "kkt" else "optimal"
         elif status == "optimal":
@@ -148,14 +146,24 @@ class _Run:
             n_iter=count,
             time=time.perf_counter() - self.began,
             history=tuple(self.history),
-            dual=dual,
+            dual=dict((self.prover or self.best).dual),
         )
 
-    def _final_certificate(self, theta: Array, b: Array) -> tuple[Certificate, dict[int, Array]]:
+    def _lifted(self, iterate: Iterate) -> tuple[Array, Array]:
+        """The weights in the coordinates of the problem."""
+        model = self.problem.model
+        if isinstance(model, Kernel) and self.problem.has_factor_coordinates:
+            return model.lift(iterate.theta), iterate.b
+        return iterate.theta, iterate.b
+
+    def _final_certificate(self, theta: Array, b: Array) -> Certificate:
+        """From scratch: the bound from the dual point at hand, or anew from the point that proved the best bound."""
         assert self.best is not None
-        candidates = [self.best.dual] if self.best.dual is self.best_dual else [self.best.dual, self.best_dual]
-        certified = [(certify_point(self.problem, theta, b, dual), dual) for dual in candidates]
-        return min(certified, key=lambda pair: pair[0].error)
+        certificate = certify_point(self.problem, theta, b, self.best.dual)
+        if self.prover is None or self.prover is self.best or certificate.error <= self.tol:
+            return certificate
+        proof = certify_point(self.problem, *self._lifted(self.prover), self.prover.dual)
+        return certify_point(self.problem, theta, b, self.best.dual, known_bound=proof.lower_bound)
 
 
 def _start(problem: Problem, warm_start: Any) -> Iterate:
