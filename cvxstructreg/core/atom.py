@@ -38,12 +38,14 @@ CAPABILITIES = (
     "prox",
     "grad",
     "hessp",
+    "hess_diag",
     "lipschitz",
     "conj",
     "dual_norm",
     "split",
     "quadratic",
     "separable",
+    "blocks",
 )
 
 
@@ -57,12 +59,14 @@ class Atom:
     ``prox(v, t)``            argmin_x  t f(x) + 1/2 ||x - v||^2
     ``grad(z)``               the gradient; present if and only if f is smooth
     ``hessp(z, p)``           the Hessian at z times p
+    ``hess_diag(z)``          the diagonal of the Hessian at z, for an f whose Hessian is diagonal (a sum over entries)
     ``lipschitz()``           an upper bound of the gradient's Lipschitz constant
     ``conj(u)``               sup_z <u, z> - f(z)
     ``dual_norm(u)``          for a norm f: its dual norm, so that conj(u) is 0 if dual_norm(u) <= 1, else inf
     ``split()``               (outer, K) with f(w) = outer(K w)
     ``quadratic(m)``          f(w) = w'Mw: the :class:`~cvxstructreg.core.quadratic_form.QuadraticForm` M
     ``separable()``           f(w) = sum of c_j |w_j| and bounds: a :class:`~cvxstructreg.core.separable.Separable`
+    ``blocks()``              (indptr, c) with f(z) = sum_g c_g ||z_g||, g the rows indptr[g] to indptr[g + 1] - 1
     ========================  ==============================================================================
     """
 
@@ -92,12 +96,14 @@ class Atom:
 
         def grad(self, z: Array) -> Array: ...
         def hessp(self, z: Array, p: Array) -> Array: ...
+        def hess_diag(self, z: Array) -> Array: ...
         def lipschitz(self) -> float: ...
         def conj(self, u: Array) -> float: ...
         def dual_norm(self, u: Array) -> float: ...
         def split(self) -> tuple[Atom, Any]: ...
         def quadratic(self, m: int) -> QuadraticForm: ...
         def separable(self) -> Separable: ...
+        def blocks(self) -> tuple[NDArray[np.int64], Array]: ...
         @classmethod
         def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Self, tuple[int, int]]]: ...
 
@@ -114,29 +120,33 @@ class Atom:
     def value(self, z: Array) -> float:
         """f(z), here by evaluating ``expr`` (minimised over auxiliary variables where it has some)."""
         expression = self.expr(cp.Constant(z))
-        if expression.variables():
-            x = cp.Variable(z.shape)  # not a constant: CVXPY cannot minimise with indicators of constants
-            return float(cp.Problem(cp.Minimize(self.expr(x)), [x == z]).solve(solver=cp.CLARABEL))
-        return float(expression.value)
+        if not expression.variables():
+            return float(expression.value)
+        if _is_infinite(expression):
+            return np.inf
+        x = cp.Variable(z.shape)  # not a constant: CVXPY cannot minimise with indicators of constants
+        return float(cp.Problem(cp.Minimize(self.expr(x)), [x == z]).solve(solver=cp.CLARABEL))
 
     def prox(self, v: Array, t: float) -> Array:
         """argmin_x  t f(x) + 1/2 ||x - v||^2, here by a cached CVXPY problem."""
         problem, x, point, step = self._prox_problem(v.shape)
-        point.value, step.value = v / np.sqrt(t), np.sqrt(t)
+        point.value, step.value = v, t
+        # the most that can be had: asked for more, or started where it ended last, Clarabel stalls more often
+        accuracy = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
         with warnings.catch_warnings():
-            # more accuracy is asked for than can always be had: the last digits may be missing
             warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-            problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+            try:
+                problem.solve(solver=cp.CLARABEL, warm_start=False, **accuracy)
+            except cp.SolverError:
+                problem.solve(solver=cp.CLARABEL, warm_start=False)
         return np.asarray(x.value, dtype=float).reshape(v.shape)
 
     def _prox_problem(self, shape: tuple[int, ...]) -> _ProxProblem:
         compiled = _PROX_PROBLEMS.setdefault(self, {})
         if shape not in compiled:
-            # f(x) + 1/2 ||a - v/sqrt(t)||^2 with x = sqrt(t) a: affine in each parameter, so compiled only once.
-            x, point, root = cp.Variable(shape), cp.Parameter(shape), cp.Parameter(nonneg=True)
-            scaled = cp.Variable(shape)
-            objective = cp.Minimize(self.expr(x) + 0.5 * cp.sum_squares(scaled - point))
-            compiled[shape] = (cp.Problem(objective, [x == root * scaled]), x, point, root)
+            x, point, step = cp.Variable(shape), cp.Parameter(shape), cp.Parameter(nonneg=True)
+            objective = cp.Minimize(step * self.expr(x) + 0.5 * cp.sum_squares(x - point))
+            compiled[shape] = (cp.Problem(objective), x, point, step)
         return compiled[shape]
 
     def __call__(self, z: Any) -> Any:
@@ -172,6 +182,13 @@ class Atom:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
+
+
+def _is_infinite(expression: cp.Expression) -> bool:
+    """Whether a constant part of the expression is infinite, such as a bound that is not met."""
+    if expression.is_constant():
+        return bool(expression.size == 1 and expression.value == np.inf)
+    return any(_is_infinite(argument) for argument in expression.args)
 
 
 def as_columns(values: Any, name: str) -> Array:

@@ -46,9 +46,10 @@ def prox(v: Array, costs: Array, tau: float, power: int) -> Array:
         x, slope = entries(shift)
         return -x.sum(axis=1, keepdims=True), slope.sum(axis=1, keepdims=True)
 
-    reach = np.abs(a).max(axis=1, keepdims=True) + costs.max(axis=1, keepdims=True) + abs(tau) + 1.0
+    size = np.abs(a).max(axis=1, keepdims=True) + abs(tau) + 1.0  # of the root and of x, whatever the costs
+    reach = size + costs.max(axis=1, keepdims=True)
     low = -(1.0 + 2.0 * costs.max(axis=1, keepdims=True)) * reach
-    shift = increasing_root(minus_sum, low, reach, np.zeros_like(mean), 1e-14 * reach)
+    shift = increasing_root(minus_sum, low, reach, np.zeros_like(mean), 1e-14 * size)
     return centred(entries(shift)[0]) + mean
 
 

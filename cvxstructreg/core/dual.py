@@ -72,6 +72,9 @@ def _score_dual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> ScoreD
     """Dual points of the score terms in the domains of their conjugates, with the sums the intercept asks for."""
     scores = parts.model.scores(theta, b)
     points = [dual_point(piece, scores, dual.get(piece.number)) for piece in parts.score_pieces]
+    if _ignore_common_shifts(points):
+        # losses that only see differences between classes cannot balance what is common to all classes
+        scores = scores - scores.mean(axis=1, keepdims=True)
     total = sum((scaled.grad(scores) for scaled in parts.score_forms), np.zeros_like(scores))
     for piece, u in zip(parts.score_pieces, points, strict=True):
         total = total + piece.adjoint(u)
@@ -81,6 +84,11 @@ def _score_dual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> ScoreD
             return None
         points, total = balanced
     return ScoreDual(theta, scores, tuple(points), total)
+
+
+def _ignore_common_shifts(points: list[Array]) -> bool:
+    """Whether all dual points sum to zero over several classes."""
+    return all(u.shape[1] > 1 and np.all(np.abs(u.sum(axis=1)) <= 1e-9 * (1.0 + np.abs(u).sum(axis=1))) for u in points)
 
 
 def _in_balance(total: Array) -> bool:
@@ -103,12 +111,15 @@ def _balance(parts: NormalForm, points: list[Array], total: Array) -> tuple[list
 def dual_point(piece: Piece, x: Array, u: Array | None) -> Array:
     """A point in the domain of the conjugate of the piece, near u and near a subgradient at z = K x.
 
-    One prox step from u + tau z: an optimal pair (z, u) stays where it is, whatever tau. The ratio of dual to primal
+    A given u in the domain is kept. Else one prox step from u + tau z: an optimal pair (z, u) stays where it is,
+    whatever tau. The ratio of dual to primal
     scale is taken from x and not from z, which may be zero up to the accuracy of a solver.
     """
     z = piece.forward(x)
     if u is None and piece.is_smooth:
         return piece.grad(z)
+    if u is not None and piece.conj(u) < np.inf:
+        return u
     size = float(np.linalg.norm(x)) or 1.0
     if u is None:
         tau = 1e4 * piece.scale / size
@@ -126,7 +137,7 @@ class _WeightDual:
         self.quadratic = parts.quadratic_value(start.theta)
         pull = parts.model.adjoint(start.total)
         self.left = -pull - self.gradient  # what separable part and pieces have to take
-        columns = np.sqrt(_column_squares(parts))[:, None]
+        columns = parts.column_norms[:, None]
         self.noise = 1e-13 * (columns * np.linalg.norm(start.total, axis=0) + np.abs(self.gradient))
         self.pull = pull
         self.points = [dual_point(piece, start.theta, dual.get(piece.number)) for piece in parts.weight_pieces]
@@ -208,6 +219,9 @@ class _WeightDual:
     def _search(self, sweeps: int) -> None:
         """Accelerated projected gradient steps on 1/2 ||excess||^2 over the dual points of the pieces."""
         pieces, norm = self.parts.weight_pieces, self.parts.piece_norm
+        if len(pieces) == 1 and pieces[0].K is None and self.parts.separable is None:
+            self.points = [pieces[0].prox_conj(self.left, 1.0)[0]]  # the nearest point, in a single step
+            return
         points, momentum, best = self.points, 1.0, np.inf
         trial = points
         for _ in range(sweeps):
@@ -245,12 +259,6 @@ class _WeightDual:
 def _inside(piece: Piece, q: Array) -> Array:
     """An extrapolated point pulled back into the dual ball, so that every trial point is feasible."""
     return piece.prox_conj(q, 1.0)[0]
-
-
-def _column_squares(parts: NormalForm) -> Array:
-    design = parts.model.design
-    squares = design.multiply(design) if hasattr(design, "multiply") else design * design
-    return np.asarray(squares.sum(axis=0)).ravel()
 
 
 def strong_convexity_bound(problem: Problem, theta: Array, b: Array) -> float:

@@ -57,10 +57,12 @@ def refit(parts: NormalForm, theta: Array, b: Array, directions: Array) -> tuple
     if columns.shape[1] == 0:
         return theta, b
 
+    start = parts.model.scores(theta, b)
+
     def state(a: Array) -> tuple[Array, Array, Array]:
-        moved = theta + directions @ a[:q]
+        moved = theta + directions @ a[:q] if q else theta
         shifted = b + a[q] if parts.model.intercept else b
-        return moved, shifted, parts.model.scores(moved, shifted)
+        return moved, shifted, start + columns @ a
 
     def value(a: Array) -> float:
         moved, _, scores = state(a)

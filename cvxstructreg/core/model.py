@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,11 @@ class Model:
     def n_weights(self) -> int:
         """Number of rows of theta."""
         return int(self.design.shape[1])
+
+    @cached_property
+    def columns(self) -> Any:
+        """The design matrix stored by columns: CSC if sparse, else in Fortran order."""
+        return sp.csc_array(self.design) if sp.issparse(self.design) else np.asfortranarray(self.design)
 
     def scores(self, theta: Array, b: Array) -> Array:
         """F = A theta + 1 b'."""

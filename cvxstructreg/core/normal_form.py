@@ -186,8 +186,15 @@ class NormalForm:
         return values, vectors
 
     @cached_property
+    def column_norms(self) -> Array:
+        """The Euclidean norms of the columns of the design matrix."""
+        return np.sqrt(_column_squares(self.model.design))
+
+    @cached_property
     def piece_gram(self) -> Any:
         """S = sum of K'K over the pieces of the weights, sparse."""
+        if self.piece_diagonal is not None:
+            return sp.diags_array(self.piece_diagonal, format="csr")
         d = self.model.n_weights
         total = sp.csr_array((d, d))
         for piece in self.weight_pieces:
@@ -196,8 +203,13 @@ class NormalForm:
 
     @cached_property
     def piece_diagonal(self) -> Array | None:
-        """The diagonal of S when it is diagonal (groups: in how many each feature is), else None."""
-        return QuadraticForm(matrix=self.piece_gram).diagonal
+        """The diagonal of S when every K only picks rows (groups: in how many each feature is), else None."""
+        total = np.zeros(self.model.n_weights)
+        for piece in self.weight_pieces:
+            if piece.K is not None and not (sp.issparse(piece.K) and np.all(np.diff(piece.K.tocsr().indptr) <= 1)):
+                return None
+            total += 1.0 if piece.K is None else _column_squares(piece.K)
+        return total
 
     @cached_property
     def piece_inverse(self) -> Array:
@@ -253,3 +265,10 @@ class NormalForm:
                 z = piece.forward(scores)
                 total += piece.adjoint(piece.scale * piece.atom.hessp(z, piece.forward(p)))
         return total
+
+
+def _column_squares(matrix: Any) -> Array:
+    if not sp.issparse(matrix):
+        return np.asarray(np.einsum("ij,ij->j", matrix, matrix), dtype=float)
+    rows = sp.csr_array(matrix)  # counting is ten times faster than a sparse product
+    return np.bincount(rows.indices, weights=rows.data**2, minlength=rows.shape[1])

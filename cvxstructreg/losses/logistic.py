@@ -46,10 +46,14 @@ class Logistic(BinaryLoss):
         """-s y / (1 + e^(yz))."""
         return -self.weight_column * self.y * expit(-self.y * z)
 
-    def hessp(self, z: Array, p: Array) -> Array:
-        """s q (1 - q) p with q the probability of the other class."""
+    def hess_diag(self, z: Array) -> Array:
+        """s q (1 - q) with q the probability of the other class."""
         q = expit(-self.y * z)
-        return self.weight_column * q * (1.0 - q) * p
+        return self.weight_column * q * (1.0 - q)
+
+    def hessp(self, z: Array, p: Array) -> Array:
+        """s q (1 - q) p."""
+        return self.hess_diag(z) * p
 
     def lipschitz(self) -> float:
         """max s / 4."""

@@ -54,6 +54,10 @@ class Squared(Loss):
         """s (z - y)."""
         return self.weight_column * (z - self.y)
 
+    def hess_diag(self, z: Array) -> Array:
+        """s."""
+        return np.broadcast_to(self.weight_column, z.shape).copy()
+
     def hessp(self, z: Array, p: Array) -> Array:
         """s p."""
         return self.weight_column * p

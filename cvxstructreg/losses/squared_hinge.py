@@ -44,9 +44,13 @@ class SquaredHinge(BinaryLoss):
         """-2 s y (1 - yz)_+."""
         return -2.0 * self.weight_column * self.y * np.maximum(0.0, 1.0 - self.y * z)
 
+    def hess_diag(self, z: Array) -> Array:
+        """2 s on the rows with margin below 1 (a generalised Hessian)."""
+        return 2.0 * self.weight_column * (self.y * z < 1.0)
+
     def hessp(self, z: Array, p: Array) -> Array:
-        """2 s p on the rows with margin below 1 (a generalised Hessian)."""
-        return 2.0 * self.weight_column * (self.y * z < 1.0) * p
+        """2 s p on the rows with margin below 1."""
+        return self.hess_diag(z) * p
 
     def lipschitz(self) -> float:
         """2 max s."""

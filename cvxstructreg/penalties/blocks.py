@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from cvxstructreg.core.atom import Array, Atom, freeze
 
@@ -40,6 +41,10 @@ class BlockNorms(Atom):
     @property
     def _sizes(self) -> np.ndarray:
         return np.diff(self.indptr)
+
+    def blocks(self) -> tuple[NDArray[np.int64], Array]:
+        """The first rows of the blocks (and the number of rows), and the c_g."""
+        return self.indptr, self.weights
 
     def norms(self, z: Array) -> Array:
         """||z_g|| for each block."""
@@ -111,17 +116,21 @@ def fit_stack(E: Any, v: Array, step_prox: Callable[[Array, float], Array]) -> A
     ``step_prox(q, t)`` is the prox of t h. E'E is diagonal (in how many groups a feature is): its largest entry is the
     Lipschitz constant. Disjoint groups need a single step.
     """
-    lipschitz = float(np.max(E.sum(axis=0), initial=1.0))
+    picked, d = E.indices, E.shape[1]
+    lipschitz = float(np.bincount(picked, minlength=1).max(initial=1))
+
+    def unstacked(q: Array) -> Array:
+        return np.column_stack([np.bincount(picked, weights=column, minlength=d) for column in q.T])
+
     q = np.zeros((E.shape[0], v.shape[1]))
     point, momentum = q, 1.0
     for _ in range(20_000):
-        moved = step_prox(point - (E @ (E.T @ point - v)) / lipschitz, 1.0 / lipschitz)
-        change = moved - q
-        if np.abs(moved - point).max(initial=0.0) <= 1e-14 * (1.0 + np.abs(moved).max(initial=0.0)):
+        moved = step_prox(point - (unstacked(point) - v)[picked] / lipschitz, 1.0 / lipschitz)
+        if np.abs(moved - point).max(initial=0.0) <= 1e-13 * (1.0 + np.abs(moved).max(initial=0.0)):
             return moved
-        if np.sum((point - moved) * change) > 0:
+        if np.vdot(point - moved, moved - q) > 0:
             momentum = 1.0
         following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-        point = moved + ((momentum - 1.0) / following) * change
+        point = moved + ((momentum - 1.0) / following) * (moved - q)
         q, momentum = moved, following
     return q

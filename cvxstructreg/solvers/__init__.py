@@ -1,4 +1,4 @@
-"""Solvers: each a module with ``NAME``, ``accepts(problem)`` and ``run(problem, start, **options)``."""
+"""Solvers: each a module with ``NAME``, ``accepts(problem)`` and ``run(problem, start, tol, **options)``."""
 
 from cvxstructreg.solvers.driver import InaccurateWarning, solve
 from cvxstructreg.solvers.registry import accepting, names, refusals

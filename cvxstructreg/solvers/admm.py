@@ -115,7 +115,7 @@ class _System:
 
 
 def run(
-    problem: Problem, start: Iterate, rho: float | None = None, relaxation: float = 1.6, adapt: bool = True
+    problem: Problem, start: Iterate, tol: float, rho: float | None = None, relaxation: float = 1.6, adapt: bool = True
 ) -> Iterator[Iterate]:
     """``rho`` is the first penalty, chosen by scale if not given; ``adapt`` balances the residuals."""
     if not 0 < relaxation < 2:

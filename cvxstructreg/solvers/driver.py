@@ -83,7 +83,7 @@ class _Run:
         """Run the solver to its end and certify what it found."""
         linear = self.problem.linear()
         count, status = 0, "inaccurate"
-        steps = self.module.run(linear, start, **options)
+        steps = self.module.run(linear, start, self.tol, **options)
         try:
             for count, iterate in enumerate(steps, start=1):
                 late = time.perf_counter() - self.began > self.time_limit
@@ -195,7 +195,7 @@ def _check_limits(tol: float, max_iter: int | None, time_limit: float | None) ->
 
 
 def _check_options(module: ModuleType, options: dict[str, Any]) -> None:
-    known = list(inspect.signature(module.run).parameters)[2:]
+    known = list(inspect.signature(module.run).parameters)[3:]
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise TypeError(f"solver {module.NAME!r} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")

@@ -31,7 +31,14 @@ def accepts(problem: Problem) -> Refusal | None:
         return Refusal(f"{' and '.join(names)} are several terms without gradient; it takes one")
     if others and not others[0].can("prox"):
         return Refusal(f"{names[0]} has no closed prox of its own")
+    if others and parts.weight_pieces[0].K is not None and not _picks_rows_once(parts):
+        return Refusal(f"the parts of {names[0]} overlap, so that it has no closed prox")
     return None
+
+
+def _picks_rows_once(parts: NormalForm) -> bool:
+    """Whether no weight is in two groups."""
+    return parts.piece_diagonal is not None and bool(np.all(parts.piece_diagonal <= 1))
 
 
 class _Smooth:
@@ -53,15 +60,13 @@ class _Smooth:
 
 def _metric(parts: NormalForm) -> Array:
     """Relative step sizes of the weights (one) and of the intercept, whose column has a scale of its own."""
-    design = parts.model.design
-    squares = design.multiply(design) if hasattr(design, "multiply") else design * design
-    typical = float(np.mean(np.asarray(squares.sum(axis=0)))) or 1.0
+    typical = float(np.mean(parts.column_norms**2)) or 1.0
     scale = np.ones((parts.model.n_weights + 1, 1))
     scale[-1] = typical / parts.model.n_rows
     return scale
 
 
-def run(problem: Problem, start: Iterate, first_step: float = 1.0) -> Iterator[Iterate]:
+def run(problem: Problem, start: Iterate, tol: float, first_step: float = 1.0) -> Iterator[Iterate]:
     """``first_step`` is the step to begin with; it adapts itself."""
     parts = problem.normal_form
     smooth, metric = _Smooth(problem), _metric(parts)

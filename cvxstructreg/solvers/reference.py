@@ -15,8 +15,9 @@ from cvxstructreg.solvers.iterate import Iterate, Refusal
 NAME = "cvxpy"
 ITERATES = False  # CVXPY reports only its end
 
-#: When the certificate is not yet good enough, the accuracies are tightened by these factors.
-TIGHTER = (1.0, 1e-2, 1e-3)
+#: Factors of the accuracies: looser ones are tried when the solver fails, tighter ones when the certificate asks.
+LOOSER = (10.0, 100.0)
+TIGHTER = (1e-2, 1e-3)
 
 #: Accuracies asked for at first, in the names of each solver.
 ACCURACIES: dict[str, tuple[str, ...]] = {
@@ -39,7 +40,7 @@ def accepts(problem: Problem) -> Refusal | None:
 
 
 def run(
-    problem: Problem, start: Iterate, cvxpy_solver: str = "CLARABEL", cvxpy_options: dict[str, Any] | None = None
+    problem: Problem, start: Iterate, tol: float, cvxpy_solver: str = "CLARABEL", cvxpy_options: dict[str, Any] | None = None
 ) -> Iterator[Iterate]:
     """Solve with ``cvxpy_solver``; ``cvxpy_options`` go to it as they are, and are then not tightened."""
     name = str(cvxpy_solver).upper()
@@ -47,19 +48,24 @@ def run(
         known = ", ".join(sorted(cp.installed_solvers()))
         raise ValueError(f"CVXPY has no solver {cvxpy_solver!r} installed; there are {known}")
     cvxpy_problem, theta, b, links = problem.cvxpy_parts(copies=True)
-    factors = (1.0,) if cvxpy_options or name not in DEFAULTS else TIGHTER
-    for factor in factors:
-        options = DEFAULTS.get(name, {}) | (cvxpy_options or {})
-        options |= {key: options[key] * factor for key in ACCURACIES.get(name, ()) if factor != 1.0}
-        found = _solved(cvxpy_problem, name, options)
-        if not found and factor == 1.0:
-            raise RuntimeError(
-                f"{name} found no solution (status {cvxpy_problem.status!r}); "
-                "is there a direction of the weights without penalty on separable data?"
-            )
-        if not found:
+    base = DEFAULTS.get(name, {}) | (cvxpy_options or {})
+    adjustable = () if cvxpy_options else ACCURACIES.get(name, ())
+
+    def found(factor: float) -> bool:
+        return _solved(cvxpy_problem, name, base | {key: base[key] * factor for key in adjustable})
+
+    worked = found(1.0)
+    tighter = TIGHTER if worked and adjustable else ()
+    if not worked and not any(found(factor) for factor in LOOSER if adjustable):
+        raise RuntimeError(
+            f"{name} found no solution (status {cvxpy_problem.status!r}); "
+            "is there a direction of the weights without penalty on separable data?"
+        )
+    yield _point(problem, theta, b, links, exhausted=not tighter)
+    for factor in tighter:
+        if not found(factor):
             return
-        yield _point(problem, theta, b, links, exhausted=factor == factors[-1])
+        yield _point(problem, theta, b, links, exhausted=factor == tighter[-1])
 
 
 def _solved(cvxpy_problem: cp.Problem, name: str, options: dict[str, Any]) -> bool:
