@@ -25,9 +25,7 @@ def feature_network() -> Problem:
     data = load_breast_cancer()
     names = [str(name) for name in data.feature_names]
     measurement = [" ".join(word for word in name.split() if word not in ("mean", "error", "worst")) for name in names]
-    pairs = [
-        (i, j) for i in range(len(names)) for j in range(i + 1, len(names)) if measurement[i] == measurement[j]
-    ]
+    pairs = [(i, j) for i in range(len(names)) for j in range(i + 1, len(names)) if measurement[i] == measurement[j]]
     graph = Graph.from_edges(pairs, names=names)
     X = StandardScaler().fit_transform(data.data)
     return Problem(Linear(X), Logistic(data.target) + 9.9 * FeatureNetwork(graph) + 0.1 * Ridge())

@@ -22,7 +22,7 @@ from cvxstructreg.core.quadratic_form import to_dense
 from cvxstructreg.solvers.driver import InaccurateWarning
 from cvxstructreg.solvers.reference import NAME as REFERENCE
 
-STEPS = (0.3, 2.0)
+STEPS = (0.3, 2.0)  # of the prox
 
 
 def check_atom(atom: Atom, shape: tuple[int, int], rng: np.random.Generator | int | None = None) -> None:
@@ -89,8 +89,7 @@ def check_solver(name: str, problem: Problem, tol: float = 1e-6) -> None:
             solution = problem.solve(solver=solver, tol=tol)
         who, told = f"solver {solver!r} on {problem!r}", f"it is {solution.status!r}: {solution.certificate}"
         _require(solution.status == "optimal", who, "status", told)
-        theta, b = problem.shaped(solution.coef, solution.intercept)
-        certificate = certify_point(problem, theta, b, solution.dual)
+        certificate = certify_point(problem, *problem.shaped(solution.coef, solution.intercept), solution.dual)
         told = f"{solution.objective} is reported, {certificate.objective} is the value of the point"
         close = abs(certificate.objective - solution.objective) <= 1e-9 * (1.0 + abs(solution.objective))
         _require(close, who, "objective", told)

@@ -125,7 +125,9 @@ class Report:
         return f"<pre>{html.escape(str(self))}</pre>"
 
 
-def verify(problem: Problem, solvers: Iterable[str] | None = None, tol: float = 1e-6, method: str = "problem") -> Report:
+def verify(
+    problem: Problem, solvers: Iterable[str] | None = None, tol: float = 1e-6, method: str = "problem"
+) -> Report:
     """Solve a problem with the reference and with every solver that accepts it, and compare.
 
     Parameters
@@ -194,7 +196,7 @@ def disagreements(certificates: Mapping[str, Certificate], tol: float, scale: fl
         if certificate.gap < 0:
             lines.append(f"DISAGREEMENT {method}: {name} has a negative gap {certificate.gap:g}")
         lines += [
-            f"DISAGREEMENT {method}: {other} found {better.objective:.12g}, below the lower bound {bound:.12g} of {name}"
+            f"DISAGREEMENT {method}: {other} found {better.objective:.12g}, below the bound {bound:.12g} of {name}"
             for other, better in certificates.items()
             if better.objective < bound - slack
         ]

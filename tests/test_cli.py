@@ -71,7 +71,7 @@ def test_a_false_certificate_is_found():
     wrong = Certificate("duality_gap", 2.0, 2.0, 0.0, 0.0)
     negative = Certificate("duality_gap", 1.0, 1.5, -0.5, -0.5)
     assert disagreements({"a": right, "b": right}, 1e-6, 1.0, "m") == []
-    assert "a found 1, below the lower bound 2 of b" in disagreements({"a": right, "b": wrong}, 1e-6, 1.0, "m")[0]
+    assert "a found 1, below the bound 2 of b" in disagreements({"a": right, "b": wrong}, 1e-6, 1.0, "m")[0]
     assert any("negative gap" in line for line in disagreements({"a": negative}, 1e-6, 1.0, "m"))
 
 

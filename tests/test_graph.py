@@ -101,9 +101,7 @@ class TestConstruction:
         assert Graph(SIGNED).names is None
         assert Graph(SIGNED).feature_names is None
 
-    @pytest.mark.parametrize(
-        "virtual", [[2, 0], ["c", "a"], [True, False, True], [0, 2, 2], np.array([0, 2])]
-    )
+    @pytest.mark.parametrize("virtual", [[2, 0], ["c", "a"], [True, False, True], [0, 2, 2], np.array([0, 2])])
     def test_virtual_nodes(self, virtual):
         graph = Graph(SIGNED, ABC, virtual)
         assert_array_equal(graph.virtual, [0, 2])

@@ -100,9 +100,7 @@ class TestConstruction:
         groups = Groups.from_labels(labels)
         assert groups.is_disjoint
         assert groups.covered.all()
-        assert as_lists(groups) == [
-            np.flatnonzero(np.array(labels) == k).tolist() for k in sorted(set(labels))
-        ]
+        assert as_lists(groups) == [np.flatnonzero(np.array(labels) == k).tolist() for k in sorted(set(labels))]
 
     def test_from_csr_sorts_and_copies(self):
         indptr, indices = np.array([0, 2, 3]), np.array([4, 1, 0])

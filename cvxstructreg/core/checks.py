@@ -71,9 +71,7 @@ def indices_of(items: NDArray[Any], names: Names, kind: str) -> NDArray[np.int64
     return np.array(found, dtype=np.int64).reshape(items.shape)
 
 
-def check_range(
-    indices: NDArray[np.int64], count: int, kind: str, where: str | Callable[[int], str]
-) -> None:
+def check_range(indices: NDArray[np.int64], count: int, kind: str, where: str | Callable[[int], str]) -> None:
     """Raise unless all indices are from 0 to count - 1; `where` they stand is a name, or found by position."""
     outside = (indices < 0) | (indices >= count)
     if outside.any():

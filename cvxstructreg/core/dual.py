@@ -2,8 +2,8 @@
 
 A problem is ``sum_t f_t(K_t x)`` over x = (theta, b), with the strengths inside the f_t. Any u_t with
 ``sum_t K_t'u_t = 0`` prove that the optimum is at least ``-sum_t f_t*(u_t)`` (Fenchel). The u_t of the scores come from
-the point itself (gradients) or from a solver; the intercept asks for column sums of zero; what is then left on the weights
-is taken by absolute values and bounds, by strongly convex quadratic terms, by group norms, or, where none of
+the point itself (gradients) or from a solver; the intercept asks for column sums of zero; what is then left on the
+weights is taken by absolute values and bounds, by strongly convex quadratic terms, by group norms, or, where none of
 these can take it, made small enough by scaling all u_t down.
 """
 
@@ -75,15 +75,32 @@ def _score_dual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> ScoreD
     if _ignore_common_shifts(points):
         # losses that only see differences between classes cannot balance what is common to all classes
         scores = scores - scores.mean(axis=1, keepdims=True)
+    # far from the optimum the other terms may pull harder than the losses can balance: then take less of them
+    for share in (1.0, 0.5, 0.1, 0.0) if parts.model.intercept else (1.0,):
+        taken = [u if isinstance(p.atom, Loss) else share * u for p, u in zip(parts.score_pieces, points, strict=True)]
+        found = _balanced(parts, theta, share * scores, taken)
+        if found is not None:
+            return found
+    return None
+
+
+def _balanced(parts: NormalForm, theta: Array, scores: Array, points: list[Array]) -> ScoreDual | None:
+    """The dual points with the first loss moved so that all columns sum to zero, if it can."""
     total = sum((scaled.grad(scores) for scaled in parts.score_forms), np.zeros_like(scores))
     for piece, u in zip(parts.score_pieces, points, strict=True):
         total = total + piece.adjoint(u)
-    if parts.model.intercept and not _in_balance(total):
-        balanced = _balance(parts, points, total)
-        if balanced is None:
-            return None
-        points, total = balanced
-    return ScoreDual(theta, scores, tuple(points), total)
+    if not parts.model.intercept or _in_balance(total):
+        return ScoreDual(theta, scores, tuple(points), total)
+    for number, piece in enumerate(parts.score_pieces):
+        if isinstance(piece.atom, Loss):
+            target = points[number].sum(axis=0) - total.sum(axis=0)
+            moved = piece.atom.rebalance(points[number] / piece.scale, target / piece.scale)
+            if moved is None:
+                return None
+            moved = piece.scale * moved
+            total = total + piece.adjoint(moved - points[number])
+            return ScoreDual(theta, scores, (*points[:number], moved, *points[number + 1 :]), total)
+    return None
 
 
 def _ignore_common_shifts(points: list[Array]) -> bool:
@@ -95,25 +112,12 @@ def _in_balance(total: Array) -> bool:
     return bool(np.all(np.abs(total.sum(axis=0)) <= 1e-12 * np.abs(total).sum(axis=0)))
 
 
-def _balance(parts: NormalForm, points: list[Array], total: Array) -> tuple[list[Array], Array] | None:
-    for number, piece in enumerate(parts.score_pieces):
-        if isinstance(piece.atom, Loss):
-            target = points[number].sum(axis=0) - total.sum(axis=0)
-            moved = piece.atom.rebalance(points[number] / piece.scale, target / piece.scale)
-            if moved is None:
-                return None
-            moved = piece.scale * moved
-            total = total + piece.adjoint(moved - points[number])
-            return [*points[:number], moved, *points[number + 1 :]], total
-    return None
-
-
 def dual_point(piece: Piece, x: Array, u: Array | None) -> Array:
     """A point in the domain of the conjugate of the piece, near u and near a subgradient at z = K x.
 
     A given u in the domain is kept. Else one prox step from u + tau z: an optimal pair (z, u) stays where it is,
-    whatever tau. The ratio of dual to primal
-    scale is taken from x and not from z, which may be zero up to the accuracy of a solver.
+    whatever tau. The ratio of dual to primal scale is taken from x and not from z, which may be zero up to the
+    accuracy of a solver.
     """
     z = piece.forward(x)
     if u is None and piece.is_smooth:

@@ -1,12 +1,13 @@
 """Directions of the weights that nothing penalises, and the exact minimisation over them.
 
-Along such a direction, as along the intercept, the dual point of the losses must be in balance. Minimising the smooth terms
-exactly over all of them, at fixed other weights, brings that about to round-off.
+Along such a direction, as along the intercept, the dual point of the losses must be in balance. Minimising the smooth
+terms exactly over all of them, at fixed other weights, brings that about to round-off.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.normal_form import NormalForm
@@ -31,21 +32,22 @@ def free_directions(parts: NormalForm, theta: Array) -> Array | None:
         values, vectors = np.linalg.eigh(parts.coverage + np.diag(held.astype(float)))
         basis = vectors[:, values <= 1e-12 * max(1.0, values[-1])]
     else:
-        touched = held | (parts.coverage_diagonal > 0)
-        basis = np.eye(d)[:, ~touched] if np.count_nonzero(~touched) <= MOST_FREE else None
-    if basis is None or basis.shape[1] * parts.n_outputs > MOST_FREE:
-        return None
-    return basis
+        free = np.flatnonzero(~(held | (parts.coverage_diagonal > 0)))
+        if free.size > MOST_FREE:
+            return None
+        basis = np.zeros((d, free.size))
+        basis[free, np.arange(free.size)] = 1.0
+    return basis if basis.shape[1] * parts.n_outputs <= MOST_FREE else None
 
 
-def _held_by_separable(parts: NormalForm, theta: Array) -> Array:
+def _held_by_separable(parts: NormalForm, theta: Array) -> NDArray[np.bool_]:
     part = parts.separable
     assert part is not None
     bounded = np.isfinite(part.lower) & np.isfinite(part.upper)
     # with one bound only, a weight that is strictly inside moves freely
     at_bound = (theta <= part.lower) | (theta >= part.upper)
     held = (part.weights > 0) | bounded | (at_bound & (np.isfinite(part.lower) | np.isfinite(part.upper)))
-    return np.broadcast_to(held, theta.shape).all(axis=1)
+    return np.asarray(np.broadcast_to(held, theta.shape).all(axis=1))
 
 
 def refit(parts: NormalForm, theta: Array, b: Array, directions: Array) -> tuple[Array, Array]:

@@ -62,9 +62,7 @@ class Loss(Atom):
         A free intercept asks its dual for these sums.
         """
         lower, upper = self.dual_box()
-        columns = [
-            shift_into_box(u[:, j], lower[:, j], upper[:, j], float(target[j])) for j in range(u.shape[1])
-        ]
+        columns = [shift_into_box(u[:, j], lower[:, j], upper[:, j], float(target[j])) for j in range(u.shape[1])]
         if any(column is None for column in columns):
             return None
         return np.column_stack([column for column in columns if column is not None])
@@ -106,7 +104,8 @@ def encode_binary(y: Any, classes: Any) -> tuple[Array, tuple[Any, Any]]:
         pairs = [pair for pair in known if all(label in pair for label in present.tolist())]
         if not pairs or isinstance(present[0], str):
             raise ValueError(
-                f"labels {_some(present)} are neither 0/1 nor -1/+1; say which is which with classes=(negative, positive)"
+                f"labels {_some(present)} are neither 0/1 nor -1/+1; "
+                "say which is which with classes=(negative, positive)"
             )
         pair: tuple[Any, Any] = (0, 1) if 0 in present else (-1, 1)
     else:

@@ -271,4 +271,4 @@ def _column_squares(matrix: Any) -> Array:
     if not sp.issparse(matrix):
         return np.asarray(np.einsum("ij,ij->j", matrix, matrix), dtype=float)
     rows = sp.csr_array(matrix)  # counting is ten times faster than a sparse product
-    return np.bincount(rows.indices, weights=rows.data**2, minlength=rows.shape[1])
+    return np.bincount(rows.indices, weights=rows.data**2, minlength=rows.shape[1]).astype(float)

@@ -63,7 +63,11 @@ class QuadraticForm:
         """The diagonal when M is diagonal, else None."""
         if self.is_operator or not sp.issparse(self.factor if self.factor is not None else self._matrix):
             return None
-        if self.factor is not None and self.size > DENSE_LIMIT and np.any(np.diff(sp.csr_array(self.factor).indptr) > 1):
+        if (
+            self.factor is not None
+            and self.size > DENSE_LIMIT
+            and np.any(np.diff(sp.csr_array(self.factor).indptr) > 1)
+        ):
             return None  # rows of several entries: forming N'N of a large graph just to learn this would cost too much
         matrix = sp.coo_array(self.matrix)
         off = (matrix.row != matrix.col) & (matrix.data != 0)

@@ -254,9 +254,9 @@ class Graph:
         if combine is None:
             raise ValueError(f'how must be "max", "mean" or "min", not {how!r}')
         signs = self._weights.sign()
-        conflict = signs.multiply(signs.T).minimum(0).tocoo()
-        if conflict.nnz:
-            edge = show(self._names, conflict.row[0], conflict.col[0])
+        conflicts = np.argwhere(signs.multiply(signs.T) < 0)
+        if len(conflicts):
+            edge = show(self._names, *conflicts[0])
             raise ValueError(
                 f"edge ({edge}) is similar in one direction and dissimilar in the other; "
                 "symmetrize graph.similarity() and graph.dissimilarity() separately"
@@ -300,6 +300,4 @@ class Graph:
 
     def _require_undirected(self, what: str) -> None:
         if self.is_directed:
-            raise ValueError(
-                f"{what} needs an undirected graph; this one is directed: use graph.symmetrized()"
-            )
+            raise ValueError(f"{what} needs an undirected graph; this one is directed: use graph.symmetrized()")

@@ -93,9 +93,7 @@ class Groups:
         vars(self).update(vars(Groups.from_csr(indptr, indices, count, weights, names, feature_names)))
 
     @classmethod
-    def from_labels(
-        cls, labels: ArrayLike, weights: Weights = None, names: Iterable[str] | None = None
-    ) -> Groups:
+    def from_labels(cls, labels: ArrayLike, weights: Weights = None, names: Iterable[str] | None = None) -> Groups:
         """One group per distinct label, in sorted order; labels that are strings name the groups.
 
         Examples

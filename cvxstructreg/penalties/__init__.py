@@ -9,7 +9,7 @@ from cvxstructreg.penalties.l1 import L1
 from cvxstructreg.penalties.laplacian import Laplacian
 from cvxstructreg.penalties.latent_group_lasso import LatentGroupLasso
 from cvxstructreg.penalties.quadratic import Quadratic
-from cvxstructreg.penalties.ridge import RKHSNorm, Ridge
+from cvxstructreg.penalties.ridge import Ridge, RKHSNorm
 
 __all__ = [
     "L1",

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import cvxpy as cp
 import numpy as np
-from cvxpy.transforms.indicator import indicator
 
 from cvxstructreg.core.atom import Array, Atom, freeze
 from cvxstructreg.core.separable import Separable
@@ -63,7 +62,7 @@ class Box(Atom):
             if rows.size:
                 given = full[rows, columns]
                 constraints.append(z[rows, columns] >= given if is_lower else z[rows, columns] <= given)
-        return indicator(constraints) if constraints else cp.Constant(0.0)
+        return cp.transforms.indicator(constraints, err_tol=1e-6) if constraints else cp.Constant(0.0)
 
     def value(self, z: Array) -> float:
         """0 or infinite."""

@@ -21,8 +21,8 @@ class FeatureNetwork(QuadraticPenalty):
     P are the weights of the graph with rows normalised to sum to one. The rows of nodes without outgoing edge are
     left out: they are pulled nowhere. Dissimilarity edges (negative weights) pull a weight to *minus* the average
     of those neighbours, ``||(I + Q) w||^2``, in rows of their own as in the paper, or (``signed="joint"``) in one row
-    with the similar neighbours, normalised together; the two are not the same. Virtual nodes (class means) are minimised
-    out, so that w has one entry for each real feature.
+    with the similar neighbours, normalised together; the two are not the same. Virtual nodes (class means) are
+    minimised out, so that w has one entry for each real feature.
 
     Parameters
     ----------

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
-from cvxpy.transforms.indicator import indicator
 
 from cvxstructreg.core.atom import Array, Atom
 from cvxstructreg.groups import Groups
@@ -80,7 +79,9 @@ class LatentGroupLasso(Atom):
             copies = copies + spread @ latent
         norm = blocks.expr(copies)
         uncovered = np.flatnonzero(~self.groups.covered)
-        return norm + indicator([z[uncovered, :] == 0]) if uncovered.size else norm
+        if not uncovered.size:
+            return norm
+        return norm + cp.transforms.indicator([z[uncovered, :] == 0], err_tol=1e-6)
 
     def value(self, z: Array) -> float:
         """The best decomposition's cost; infinite if a feature in no group is not zero."""

@@ -104,7 +104,9 @@ class RKHSNorm(Ridge):
 
     target: ClassVar[str] = "function"
     formula: ClassVar[str] = "||f||_K^2"
-    convention: ClassVar[str] = "theta' gram theta (||w||^2 for a linear model), no factor 1/2, intercepts not penalised"
+    convention: ClassVar[str] = (
+        "theta' gram theta (||w||^2 for a linear model), no factor 1/2, intercepts not penalised"
+    )
 
     def __post_init__(self) -> None:
         if self.weights is not None:

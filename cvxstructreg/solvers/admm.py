@@ -212,7 +212,5 @@ def _iterate(problem: Problem, blocks: list[_Block], x: Array, rho: float) -> It
     for block in blocks:
         if block.copies_weights:
             theta = block.Z
-    dual = {
-        block.number: rho * block.weight * block.multiplier for block in blocks if block.number is not None
-    }
+    dual = {block.number: rho * block.weight * block.multiplier for block in blocks if block.number is not None}
     return Iterate(theta, b, dual)

@@ -74,6 +74,7 @@ class _Run:
         self.verbose, self.callback = verbose, callback
         self.history: list[Record] = []
         self.best: Iterate | None = None  # the point of the lowest objective
+        self.lowest = math.inf
         self.prover: Iterate | None = None  # the point whose dual point proves the highest lower bound
         self.bound = -math.inf
         self.certifying = 0.0
@@ -114,13 +115,15 @@ class _Run:
         certificate = certify_point(linear, iterate.theta, iterate.b, iterate.dual, self.bound)
         if certificate.lower_bound > self.bound:
             self.bound, self.prover = certificate.lower_bound, iterate
-        if self.best is None or certificate.objective <= self.history[self.best_record].objective:
-            self.best, self.best_record = iterate, len(self.history)
+        if self.best is None or certificate.objective <= self.lowest:
+            self.best, self.lowest = iterate, certificate.objective
         self.certifying += time.perf_counter() - began
         record = Record(count, time.perf_counter() - self.began, certificate.objective, certificate)
         self.history.append(record)
         if self.verbose:
-            print(f"{self.module.NAME} {count:>7d}  {record.time:8.2f} s  objective {record.objective:.8g}  {certificate}")
+            print(
+                f"{self.module.NAME} {count:>7d}  {record.time:8.2f} s  objective {record.objective:.8g}  {certificate}"
+            )
         if self.callback is not None:
             self.callback(record)
         return certificate.error <= self.tol

@@ -40,7 +40,11 @@ def accepts(problem: Problem) -> Refusal | None:
 
 
 def run(
-    problem: Problem, start: Iterate, tol: float, cvxpy_solver: str = "CLARABEL", cvxpy_options: dict[str, Any] | None = None
+    problem: Problem,
+    start: Iterate,
+    tol: float,
+    cvxpy_solver: str = "CLARABEL",
+    cvxpy_options: dict[str, Any] | None = None,
 ) -> Iterator[Iterate]:
     """Solve with ``cvxpy_solver``; ``cvxpy_options`` go to it as they are, and are then not tightened."""
     name = str(cvxpy_solver).upper()
