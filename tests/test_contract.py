@@ -146,7 +146,7 @@ def test_a_solver_that_stops_early_is_found(monkeypatch):
     run = proximal_gradient.run
 
     def short(*inputs):
-        for count, iterate in enumerate(run(problem, start, tol)):
+        for count, iterate in enumerate(run(*inputs)):
             if count == 3:
                 return
             yield iterate

@@ -59,7 +59,7 @@ def run(
         return _solved(cvxpy_problem, name, base | {key: base[key] * factor for key in adjustable})
 
     worked = found(1.0)
-    tighter = TIGHTER if worked and adjustable else ()
+    tighter: tuple[float, ...] = TIGHTER if worked and adjustable else ()
     if not worked and not any(found(factor) for factor in LOOSER if adjustable):
         raise RuntimeError(
             f"{name} found no solution (status {cvxpy_problem.status!r}); "
