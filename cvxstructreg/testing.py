@@ -275,6 +275,8 @@ class _AtomCheck:
             doubled, why = (twice.value(z), Atom.value(twice, z)), "twice the weights is not twice the value"
             self.close(doubled, [2.0 * self.value(z)] * 2, "sample_weight", why)
         duals = [u for _, u in self.pairs()] if has_conjugate(atom) else []
+        if type(atom).dual_box is not Loss.dual_box:
+            self.dual_box(atom, duals)
         for u, other in itertools.pairwise(duals):
             for target in (u.sum(axis=0), other.sum(axis=0), 0.5 * (u + other).sum(axis=0)):
                 moved = atom.rebalance(u.copy(), target.copy())
@@ -282,8 +284,6 @@ class _AtomCheck:
                 self.require(finite, "rebalance", "no finite conjugate at sums that a dual point has")
                 sums = np.asarray(moved).sum(axis=0)
                 self.close(sums, target, "rebalance", "the columns have other sums", 1e-8)
-        if type(atom).dual_box is not Loss.dual_box:
-            self.dual_box(atom, duals)
 
     def dual_box(self, atom: Loss, duals: list[Array]) -> None:
         lower, upper = atom.dual_box()

@@ -35,10 +35,11 @@ class Problem:
     >>> import numpy as np
     >>> import cvxstructreg as csr
     >>> X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    >>> problem = csr.Problem(csr.Linear(X), csr.Squared([1.0, 2.0, 3.0]) + 0.5 * csr.L1())
+    >>> model = csr.Linear(X, intercept=False)
+    >>> problem = csr.Problem(model, csr.Squared([1.0, 2.0, 3.0]) + 0.5 * csr.L1())
     >>> solution = problem.solve()
     >>> solution.status, solution.coef.round(3).tolist()
-    ('optimal', [0.5, 1.5])
+    ('optimal', [0.833, 1.833])
     """
 
     def __init__(self, model: Model, objective: Any) -> None:

@@ -99,7 +99,7 @@ class BlockNorms(Atom):
         return float(np.max(norms[~free] / self.weights[~free], initial=0.0))
 
     def __repr__(self) -> str:
-        return f"BlockNorms({len(self.weights)} blocks of {self.size} rows)"
+        return f"{type(self).__name__}({len(self.weights)} blocks of {self.size} rows)"
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[BlockNorms, tuple[int, int]]]:

@@ -186,7 +186,7 @@ class Dissimilarity(Atom):
         return self.split()[0].value(z[self.pairs[:, 0]] + z[self.pairs[:, 1]])
 
     def __repr__(self) -> str:
-        return f"Dissimilarity({len(self.pairs)} pairs, power={self.power})"
+        return f"{type(self).__name__}({len(self.pairs)} pairs, power={self.power})"
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Dissimilarity, tuple[int, int]]]:

@@ -65,7 +65,7 @@ class FeatureNetwork(QuadraticPenalty):
 
     def __repr__(self) -> str:
         joint = ', signed="joint"' if self.signed == "joint" else ""
-        return f"FeatureNetwork({self.graph!r}{joint})"
+        return f"{type(self).__name__}({self.graph!r}{joint})"
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[FeatureNetwork, tuple[int, int]]]:

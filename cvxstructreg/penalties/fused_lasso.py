@@ -74,7 +74,7 @@ class FusedLasso(Atom):
         return outer.value(differences @ z)
 
     def __repr__(self) -> str:
-        return f"FusedLasso({self.graph!r})"
+        return f"{type(self).__name__}({self.graph!r})"
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[FusedLasso, tuple[int, int]]]:

@@ -49,7 +49,7 @@ class Laplacian(QuadraticPenalty):
         self._set_form(QuadraticForm(factor=factor, eliminated=self.graph.virtual))
 
     def __repr__(self) -> str:
-        return f"Laplacian({self.graph!r}{', normalized=True' if self.normalized else ''})"
+        return f"{type(self).__name__}({self.graph!r}{', normalized=True' if self.normalized else ''})"
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Laplacian, tuple[int, int]]]:

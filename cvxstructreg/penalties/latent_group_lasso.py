@@ -42,7 +42,7 @@ class LatentGroupLasso(Atom):
     >>> LatentGroupLasso(groups).prox(v, 3.0).ravel().round(3).tolist()
     [1.2, 1.6, 0.0]
     >>> GroupLasso(groups).prox(v, 1.0).ravel().round(3).tolist()
-    [2.298, 2.332, 0.712]
+    [2.298, 2.331, 0.709]
     """
 
     groups: Any
@@ -102,7 +102,7 @@ class LatentGroupLasso(Atom):
         return blocks.dual_norm(E @ u)
 
     def __repr__(self) -> str:
-        return f"LatentGroupLasso({self.groups!r})"
+        return f"{type(self).__name__}({self.groups!r})"
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[LatentGroupLasso, tuple[int, int]]]:

@@ -49,7 +49,7 @@ class Quadratic(QuadraticPenalty):
         self._set_form(form)
 
     def __repr__(self) -> str:
-        return f"Quadratic({'matrix' if self.factor is None else 'factor'} for {self.size} features)"
+        return f"{type(self).__name__}({'matrix' if self.factor is None else 'factor'} for {self.size} features)"
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Quadratic, tuple[int, int]]]:
