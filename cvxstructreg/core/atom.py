@@ -46,6 +46,7 @@ CAPABILITIES = (
     "quadratic",
     "separable",
     "blocks",
+    "repair",
 )
 
 
@@ -67,6 +68,7 @@ class Atom:
     ``quadratic(m)``          f(w) = w'Mw: the :class:`~cvxstructreg.core.quadratic_form.QuadraticForm` M
     ``separable()``           f(w) = sum of c_j |w_j| and bounds: a :class:`~cvxstructreg.core.separable.Separable`
     ``blocks()``              (indptr, c) with f(z) = sum_g c_g ||z_g||, g the rows indptr[g] to indptr[g + 1] - 1
+    ``repair(u, K, left, ...)``  a better u for the bound of a certificate; see ``BlockNorms.repair``
     ========================  ==============================================================================
     """
 
@@ -104,12 +106,18 @@ class Atom:
         def quadratic(self, m: int) -> QuadraticForm: ...
         def separable(self) -> Separable: ...
         def blocks(self) -> tuple[NDArray[np.int64], Array]: ...
+        def repair(self, u: Array, K: Any, left: Array, bound: Array, scale: float, sweeps: int) -> Array: ...
         @classmethod
         def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Self, tuple[int, int]]]: ...
 
     @property
     def size(self) -> int | None:
         """The number of rows m the atom acts on; None if any."""
+        return None
+
+    @property
+    def row_names(self) -> tuple[str, ...] | None:
+        """The names of these rows, if the structure of the atom gives them names."""
         return None
 
     def check_rows(self, m: int, what: str) -> None:

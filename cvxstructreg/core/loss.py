@@ -124,6 +124,11 @@ def encode_multiclass(y: Any, classes: Any) -> tuple[np.ndarray, tuple[Any, ...]
     """Labels as class numbers 0..k-1, and the classes they stand for (sorted unless given)."""
     labels = _label_vector(y)
     present = np.unique(labels).tolist()
+    if classes is None and present[0] == -1 and len(present) > 2:
+        raise ValueError(
+            "y has the label -1 among others, which often marks unlabelled rows: leave these out and say with rows= "
+            "which rows are labelled, or name all classes with classes= if -1 is one of them"
+        )
     names = tuple(present) if classes is None else tuple(classes)
     if len(set(names)) != len(names):
         raise ValueError(f"classes must be different from each other, got {names}")

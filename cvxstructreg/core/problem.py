@@ -50,6 +50,8 @@ class Problem:
         self.n_outputs = self._count_outputs()
         for term in self.terms:
             self._check_sizes(term)
+        self.feature_names = self._names("weights", "features")
+        self.row_names = self._names("scores", "examples")
 
     def _count_outputs(self) -> int:
         losses = [term.atom for term in self.terms if isinstance(term.atom, Loss)]
@@ -74,6 +76,20 @@ class Problem:
             term.atom.check_rows(self.model.n_rows, "examples")
         else:
             term.atom.check_rows(self.model.n_weights, "features")
+
+    def _names(self, target: str, what: str) -> tuple[str, ...] | None:
+        """The names that the terms give to features or examples; an error if two terms do not mean the same ones."""
+        known: tuple[str, ...] | None = None
+        for term in self.terms:
+            names = term.atom.row_names if term.target == target else None
+            if known is not None and names is not None and names != known:
+                j = next(j for j, pair in enumerate(zip(known, names, strict=True)) if pair[0] != pair[1])
+                raise ValueError(
+                    f"two terms name the {what} differently: number {j} is {known[j]!r} and {names[j]!r}; "
+                    f"bring graphs and groups into the order of the data"
+                )
+            known = names if known is None else known
+        return known
 
     @cached_property
     def normal_form(self) -> NormalForm:

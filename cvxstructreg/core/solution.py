@@ -64,6 +64,14 @@ class Solution:
         scores = self.problem.model.scores(theta, b)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    def named_weights(self) -> dict[str, Any]:
+        """The weights that are not zero by the name of their feature, largest first; numbers where there are no names."""
+        theta = self.problem.shaped(self.coef, self.intercept)[0]
+        sizes = np.abs(theta).max(axis=1)
+        names = self.problem.feature_names or tuple(map(str, range(len(theta))))
+        order = [j for j in np.argsort(-sizes, kind="stable") if sizes[j] > 0]
+        return {names[j]: float(theta[j, 0]) if theta.shape[1] == 1 else theta[j].copy() for j in order}
+
     def __repr__(self) -> str:
         size = f"{np.count_nonzero(self.coef)} of {self.coef.size} weights nonzero"
         return (

@@ -63,6 +63,12 @@ class FeatureNetwork(QuadraticPenalty):
         form = QuadraticForm(factor=sp.csr_array(sp.vstack(rows)), eliminated=self.graph.virtual)
         self._set_form(form)
 
+    @property
+    def row_names(self) -> tuple[str, ...] | None:
+        """The names of the nodes."""
+        names: tuple[str, ...] | None = self.graph.feature_names
+        return names
+
     def __repr__(self) -> str:
         joint = ', signed="joint"' if self.signed == "joint" else ""
         return f"{type(self).__name__}({self.graph!r}{joint})"

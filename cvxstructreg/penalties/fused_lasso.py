@@ -73,6 +73,12 @@ class FusedLasso(Atom):
         outer, differences = self.split()
         return outer.value(differences @ z)
 
+    @property
+    def row_names(self) -> tuple[str, ...] | None:
+        """The names of the nodes."""
+        names: tuple[str, ...] | None = self.graph.feature_names
+        return names
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.graph!r})"
 

@@ -74,6 +74,12 @@ class GroupLasso(Atom):
         blocks, E = self.split()
         return v - E.T @ fit_stack(E, v, lambda q, _: blocks.project(q, t))
 
+    @property
+    def row_names(self) -> tuple[str, ...] | None:
+        """The names of the features."""
+        names: tuple[str, ...] | None = self.groups.feature_names
+        return names
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.groups!r})"
 

@@ -48,6 +48,12 @@ class Laplacian(QuadraticPenalty):
         factor = self.graph.incidence(normalized=self.normalized)
         self._set_form(QuadraticForm(factor=factor, eliminated=self.graph.virtual))
 
+    @property
+    def row_names(self) -> tuple[str, ...] | None:
+        """The names of the nodes."""
+        names: tuple[str, ...] | None = self.graph.feature_names
+        return names
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.graph!r}{', normalized=True' if self.normalized else ''})"
 

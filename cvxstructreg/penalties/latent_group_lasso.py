@@ -101,6 +101,12 @@ class LatentGroupLasso(Atom):
         blocks, E = self._blocks
         return blocks.dual_norm(E @ u)
 
+    @property
+    def row_names(self) -> tuple[str, ...] | None:
+        """The names of the features."""
+        names: tuple[str, ...] | None = self.groups.feature_names
+        return names
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.groups!r})"
 

@@ -1,0 +1,294 @@
+"""Deliberately wrong atoms: the contract has to find each of them and to name the clause."""
+
+import subprocess
+import sys
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import cvxstructreg as csr
+from cvxstructreg.core.atom import Atom
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.core.quadratic_form import QuadraticForm
+from cvxstructreg.core.separable import Separable
+from cvxstructreg.penalties.blocks import BlockNorms
+from cvxstructreg.penalties.dissimilarity import PairHinge
+from cvxstructreg.testing import check_atom
+
+BLOCKS = (np.array([0, 2, 3]), np.array([1.0, 2.0]))
+LABELS = [0, 1, 1]
+
+
+class Nonconvex(Atom):
+    def expr(self, z):
+        return cp.sum(cp.sqrt(cp.abs(z)))
+
+
+class NotScalar(Atom):
+    def expr(self, z):
+        return cp.abs(z)
+
+
+class Negative(Atom):
+    def expr(self, z):
+        return cp.sum(cp.abs(z)) - 1.0
+
+
+class ValueWithoutHalf(csr.Squared):
+    def value(self, z):
+        return 2.0 * super().value(z)
+
+
+class ValueOfOneColumn(csr.Ridge):
+    def value(self, z):
+        return float(np.sum(z[:, :1] ** 2))
+
+
+class ValueWithoutDomain(csr.Box):
+    def value(self, z):
+        return 0.0
+
+
+class NanValue(csr.Ridge):
+    def value(self, z):
+        return np.nan
+
+
+class FlatGradient(csr.Ridge):
+    def grad(self, z):
+        return 2.0 * z[:, 0]
+
+
+class WrongGradient(csr.Logistic):
+    def grad(self, z):
+        return -super().grad(z)
+
+
+class GradientOfTheMean(csr.Squared):
+    def grad(self, z):
+        return super().grad(z) / len(z)
+
+
+class WrongHessian(csr.Logistic):
+    def hessp(self, z, p):
+        return 0.25 * self.weight_column * p
+
+
+class HessianOfOneKink(csr.SquaredHinge):
+    def hessp(self, z, p):
+        return 2.0 * self.weight_column * p
+
+
+class SmallLipschitz(csr.Quadratic):
+    def lipschitz(self):
+        return 0.95 * super().lipschitz()
+
+
+class SmallCurvature(csr.Logistic):
+    def lipschitz(self):
+        return 0.9 * super().lipschitz()
+
+
+class WrongProx(csr.L1):
+    def prox(self, v, t):
+        return np.sign(v) * np.maximum(np.abs(v) - 0.5 * t, 0.0)
+
+
+class ProxWithoutStep(csr.Hinge):
+    def prox(self, v, t):
+        return super().prox(v, 1.0)
+
+
+class SlightlyWrongProx(csr.Ridge):
+    def prox(self, v, t):
+        return super().prox(v, t) * (1.0 + 1e-3)
+
+
+class GreedyProx(csr.L1):
+    def prox(self, v, t):
+        v -= np.clip(v, -t, t)
+        return v.copy()
+
+
+class GreedyGradient(csr.Ridge):
+    def grad(self, z):
+        z *= 2.0
+        return z
+
+
+class WrongConjugate(csr.Squared):
+    def conj(self, u):
+        return super().conj(u) + 0.1
+
+
+class SmallConjugate(csr.Squared):
+    def conj(self, u):
+        return float(np.sum(u * self.y))
+
+
+class ConjugateWithoutDomain(csr.Hinge):
+    def conj(self, u):
+        return float(np.sum(self.y * u))
+
+
+class ConjugateOfHalf(csr.Ridge):
+    def conj(self, u):
+        return 0.5 * float(np.sum(u**2))
+
+
+class LargeDualNorm(BlockNorms):
+    def dual_norm(self, u):
+        return float(np.sum(self.norms(u) / self.weights))
+
+
+class SmallDualNorm(BlockNorms):
+    def dual_norm(self, u):
+        return 0.5 * super().dual_norm(u)
+
+
+class UnweightedDualNorm(BlockNorms):
+    def dual_norm(self, u):
+        return float(np.max(self.norms(u)))
+
+
+class NoNorm(csr.Ridge):
+    capabilities = frozenset({"value", "prox", "dual_norm"})
+
+    def dual_norm(self, u):
+        return float(np.linalg.norm(u))
+
+
+class WrongSplit(csr.L1):
+    def split(self):
+        return csr.L1(), np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+
+
+class WideSplit(csr.L1):
+    def split(self):
+        return csr.L1(), np.eye(3, 4)
+
+
+class WrongForm(csr.Ridge):
+    def quadratic(self, m):
+        return QuadraticForm.diagonal_form(np.full(m, 0.5))
+
+
+class IndefiniteForm(csr.Ridge):
+    def quadratic(self, m):
+        return QuadraticForm(matrix=np.eye(m) - np.ones((m, m)))
+
+
+class WrongSeparable(csr.L1):
+    def separable(self):
+        return Separable(np.array(1.0), np.array(-1.0), np.array(np.inf))
+
+    def value(self, z):
+        return float(np.sum(np.abs(z)))
+
+    def prox(self, v, t):
+        return Separable.l1(np.array(1.0)).prox(v, t)
+
+    def conj(self, u):
+        return Separable.l1(np.array(1.0)).conj(u)
+
+
+class WithoutWeights(Loss):
+    def _encode(self, y):
+        return np.asarray(y, dtype=float).reshape(-1, 1)
+
+    def expr(self, z):
+        return cp.sum(cp.abs(z - self.y))
+
+
+class WrongSums(csr.Logistic):
+    def rebalance(self, u, target):
+        return u
+
+
+class OutOfDomain(csr.Logistic):
+    def rebalance(self, u, target):
+        return u + (target - u.sum(axis=0)) / len(u)
+
+
+class WideBox(csr.Hinge):
+    def dual_box(self):
+        lower, upper = super().dual_box()
+        return 2.0 * lower, 2.0 * upper
+
+
+class NarrowBox(csr.Hinge):
+    def dual_box(self):
+        lower, upper = super().dual_box()
+        return 0.5 * lower, 0.5 * upper
+
+
+class PairsWithoutCentring(PairHinge):
+    def value(self, z):
+        k = z.shape[1]
+        return float(np.sum(self.weights[:, None] * np.maximum(0.0, z - (k - 2) / (k - 1))))
+
+
+WRONG = [
+    (Nonconvex(), (3, 1), "expr: .* convex"),
+    (NotScalar(), (3, 2), "expr: .* scalar"),
+    (Negative(), (3, 1), "expr: .* negative"),
+    (ValueWithoutHalf([1.0, 2.0, 3.0]), (3, 1), "value: it differs from expr"),
+    (ValueOfOneColumn(), (3, 2), "value: it differs from expr"),
+    (ValueWithoutDomain(-1.0, 1.0), (3, 1), "value: it differs from expr"),
+    (NanValue(), (3, 1), "value: it returns NaN"),
+    (FlatGradient(), (3, 1), "grad: it returns shape"),
+    (WrongGradient(LABELS), (3, 1), "grad: it differs"),
+    (GradientOfTheMean([1.0, 2.0, 3.0]), (3, 1), "grad: it differs"),
+    (WrongHessian(LABELS), (3, 1), "hessp: it differs"),
+    (HessianOfOneKink(LABELS), (3, 1), "hessp: it differs"),
+    (SmallLipschitz(matrix=np.ones((3, 3))), (3, 1), "lipschitz: gradients move faster"),
+    (SmallCurvature(LABELS), (3, 1), "lipschitz: gradients move faster"),
+    (WrongProx(), (3, 1), "prox: "),
+    (ProxWithoutStep(LABELS), (3, 1), "prox: "),
+    (SlightlyWrongProx(), (3, 1), "prox: "),
+    (GreedyProx(), (3, 1), "prox: it modifies its input"),
+    (GreedyGradient(), (3, 1), "grad: it modifies its input"),
+    (WrongConjugate([1.0, 2.0, 3.0]), (3, 1), r"conj: conj\(u\) \+ f\(z\) is not"),
+    (SmallConjugate([1.0, 2.0, 3.0]), (3, 1), r"conj: conj\(u\) is smaller"),
+    (ConjugateWithoutDomain(LABELS), (3, 1), r"conj: conj\(u\) is smaller"),
+    (ConjugateOfHalf(), (3, 1), "conj: "),
+    (LargeDualNorm(*BLOCKS), (3, 1), "dual_norm: "),
+    (SmallDualNorm(*BLOCKS), (3, 1), "dual_norm: "),
+    (UnweightedDualNorm(*BLOCKS), (3, 1), "dual_norm: "),
+    (NoNorm(), (3, 1), "dual_norm: "),
+    (WrongSplit(), (3, 1), "split: .* differs from expr"),
+    (WideSplit(), (3, 1), "split: .* too many columns"),
+    (WrongForm(), (3, 1), "quadratic: it differs from expr"),
+    (IndefiniteForm(), (3, 1), "quadratic: the matrix is not psd"),
+    (WrongSeparable(), (3, 1), "separable: its value differs"),
+    (WithoutWeights(LABELS, sample_weight=[1.0, 2.0, 3.0]), (3, 1), "sample_weight: "),
+    (WrongSums(LABELS), (3, 1), "rebalance: the columns have other sums"),
+    (OutOfDomain(LABELS), (3, 1), "rebalance: no finite conjugate"),
+    (WideBox(LABELS), (3, 1), "dual_box: the conjugate is infinite inside"),
+    (NarrowBox(LABELS), (3, 1), "dual_box: the conjugate is finite outside"),
+    (PairsWithoutCentring(np.ones(2)), (2, 3), "value: it differs from expr"),
+]
+
+
+@pytest.mark.parametrize("atom, shape, clause", WRONG, ids=[type(atom).__name__ for atom, _, _ in WRONG])
+def test_wrong_atoms_are_found(atom, shape, clause):
+    with pytest.raises(AssertionError, match=f"{type(atom).__name__}.*: ({clause})"):
+        check_atom(atom, shape)
+
+
+def test_optimised_python_checks_too():
+    source = """
+import numpy as np
+import cvxstructreg as csr
+from cvxstructreg.testing import check_atom
+
+class Wrong(csr.Ridge):
+    def grad(self, z):
+        return z
+
+check_atom(Wrong(), (2, 1))
+"""
+    run = subprocess.run([sys.executable, "-O", "-c", source], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "AssertionError: Wrong(): grad:" in run.stderr
