@@ -180,7 +180,7 @@ class Problem:
                 copy = cp.Variable(z.shape)
                 links[number] = z == copy
                 expressions.append(term.scale * piece.atom.expr(copy))
-            elif term.scale > 0 or term.atom.can("separable"):
+            elif term.scale > 0 or _is_constraint(term):
                 expressions.append(self._expression(term, x))
         problem = cp.Problem(cp.Minimize(cp.sum(expressions)), list(links.values()))
         return problem, theta, b, links
@@ -192,8 +192,7 @@ class Problem:
         if isinstance(atom, Loss) and atom.rows is not None:
             x = x[atom.rows]
         expression = atom.expr(x)
-        # the strength of a constraint does not matter, and must not meet an infinite value
-        return term.scale * expression if not atom.can("separable") or term.scale > 0 else expression
+        return expression if _is_constraint(term) else term.scale * expression
 
     def solve(
         self,
@@ -236,3 +235,8 @@ class Problem:
 
     def _repr_html_(self) -> str:
         return describe.as_html(self)
+
+
+def _is_constraint(term: Term) -> bool:
+    """Whether the term is nothing but bounds, whose strength does not matter."""
+    return term.atom.can("separable") and not np.any(term.atom.separable().weights)

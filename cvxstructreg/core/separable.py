@@ -38,8 +38,9 @@ class Separable:
         return Separable(self.weights + other.weights, lower, upper)
 
     def value(self, w: Array) -> float:
-        """S(w), infinite outside the bounds."""
-        if np.any(w < self.lower) or np.any(w > self.upper):
+        """S(w), infinite outside the bounds by more than round-off (scores are computed, weights are not)."""
+        slack = 1e-12 * (1.0 + np.abs(w))
+        if np.any(w < self.lower - slack) or np.any(w > self.upper + slack):
             return np.inf
         return float(np.sum(self.weights * np.abs(w)))
 
