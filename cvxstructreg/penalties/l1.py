@@ -66,6 +66,13 @@ class L1(Atom):
         """0 if |u_j| <= c_j for all j, else infinite."""
         return self.separable().conj(u)
 
+    def dual_norm(self, u: Array) -> float:
+        """max_j |u_j| / c_j; infinite if a feature without cost is not zero."""
+        c = np.broadcast_to(self.separable().weights, u.shape)
+        if np.any(np.abs(u[c == 0]) > 1e-14):
+            return np.inf
+        return float(np.max(np.abs(u[c > 0]) / c[c > 0], initial=0.0))
+
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[L1, tuple[int, int]]]:
         """Tiny instances with the shape they act on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -66,30 +67,38 @@ class LatentGroupLasso(Atom):
         parts: tuple[BlockNorms, Any] = self.__dict__["_parts"]
         return parts
 
-    def expr(self, z: cp.Expression) -> cp.Expression:
-        """The definition, with all copies but one of each feature as variables and that one by difference."""
-        blocks, E = self._blocks
+    def _decomposition(self, z: cp.Expression) -> cp.Expression:
+        """Copies that add up to z: all but one of each feature are variables, and that one is the difference."""
+        E = self._blocks[1]
         _, first = np.unique(self.groups.indices, return_index=True)
         others = np.setdiff1d(np.arange(E.shape[0]), first)
         keep_first = sp.diags_array(np.isin(np.arange(E.shape[0]), first).astype(float)) @ E
         copies = keep_first @ z
-        if others.size:
-            latent = cp.Variable((others.size, z.shape[1]))
-            spread = sp.eye_array(E.shape[0], format="csc")[:, others] - keep_first @ E[others].T
-            copies = copies + spread @ latent
-        norm = blocks.expr(copies)
+        if not others.size:
+            return copies
+        latent = cp.Variable((others.size, z.shape[1]))
+        spread = sp.eye_array(E.shape[0], format="csc")[:, others] - keep_first @ E[others].T
+        return copies + spread @ latent
+
+    def expr(self, z: cp.Expression) -> cp.Expression:
+        """The definition: the norms of the best copies, and zero for the features in no group."""
+        norm = self._blocks[0].expr(self._decomposition(z))
         uncovered = np.flatnonzero(~self.groups.covered)
-        if not uncovered.size:
-            return norm
-        return norm + cp.transforms.indicator([z[uncovered, :] == 0], err_tol=1e-6)
+        return norm + cp.transforms.indicator([z[uncovered, :] == 0]) if uncovered.size else norm
 
     def value(self, z: Array) -> float:
-        """The best decomposition's cost; infinite if a feature in no group is not zero."""
+        """The cost of the best decomposition that was found: never too low, so that a gap stays valid."""
         if np.any(z[~self.groups.covered]):
             return np.inf
-        if self.groups.is_disjoint:
+        if self.groups.is_disjoint or not np.any(z):
             return float(self.groups.weights @ self.groups.norms(z))
-        return super().value(z)
+        copies = self._decomposition(cp.Constant(z))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Solution may be inaccurate")
+            cp.Problem(cp.Minimize(self._blocks[0].expr(copies))).solve(
+                solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10
+            )
+        return self._blocks[0].value(np.asarray(copies.value, dtype=float))
 
     def prox(self, v: Array, t: float) -> Array:
         """E'q, where the copies q explain v at cost t c_g ||q_g||."""
