@@ -37,7 +37,7 @@ def _posts() -> list[dict[str, str]]:
 
 
 @cache
-def newsgroups(categories: tuple[str, ...] | None, min_df: int = 2) -> tuple[Any, np.ndarray, list[str], CountVectorizer]:
+def newsgroups(categories: tuple[str, ...] | None, min_df: int = 2) -> tuple[Any, Any, list[str], CountVectorizer]:
     """Word counts of the training posts of some groups (all by default): X, labels, texts and the vectorizer."""
     posts = [p for p in _posts() if p["split"] == "train" and (categories is None or p["label"] in categories)]
     texts = [post["text"] for post in posts]
@@ -98,8 +98,9 @@ def sparse_problem(n: int, d: int, density: float = 0.01, seed: int = 0) -> tupl
 
 def ring_graph(d: int, reach: int = 3) -> csr.Graph:
     """Each node linked to the next few around a ring."""
-    pairs = np.concatenate([np.stack([np.arange(d), (np.arange(d) + step) % d], axis=1) for step in range(1, reach + 1)])
-    return csr.Graph.from_edges(pairs, n_nodes=d)
+    nodes = np.arange(d)
+    pairs = [np.stack([nodes, (nodes + step) % d], axis=1) for step in range(1, reach + 1)]
+    return csr.Graph.from_edges(np.concatenate(pairs), n_nodes=d)
 
 
 def random_groups(d: int, count: int, seed: int = 0) -> csr.Groups:

@@ -226,7 +226,7 @@ def test_names_of_graphs_and_groups_reach_the_results(data):
     objective = csr.Logistic(y) + csr.Laplacian(graph) + csr.GroupLasso(groups) + 5.0 * csr.L1()
     solution = csr.Problem(csr.Linear(X), objective).solve()
     weights = solution.named_weights()
-    assert list(weights)[0] in ("gene 0", "gene 1")
+    assert next(iter(weights)) in ("gene 0", "gene 1")
     assert weights == {names[j]: solution.coef[j] for j in np.flatnonzero(solution.coef)}
     sizes = [abs(weight) for weight in weights.values()]
     assert sizes == sorted(sizes, reverse=True)

@@ -80,6 +80,24 @@ class HessianOfOneKink(csr.SquaredHinge):
         return 2.0 * self.weight_column * p
 
 
+class WrongDiagonal(csr.Logistic):
+    def hess_diag(self, z):
+        return 2.0 * super().hess_diag(z)
+
+    def hessp(self, z, p):
+        return csr.Logistic.hess_diag(self, z) * p
+
+
+class WrongBlocks(BlockNorms):
+    def blocks(self):
+        return np.array([0, 1, 3]), self.weights
+
+
+class AsymmetricForm(csr.Ridge):
+    def quadratic(self, m):
+        return QuadraticForm(matrix=np.triu(np.ones((m, m))))
+
+
 class SmallLipschitz(csr.Quadratic):
     def lipschitz(self):
         return 0.95 * super().lipschitz()
@@ -242,6 +260,9 @@ WRONG = [
     (GradientOfTheMean([1.0, 2.0, 3.0]), (3, 1), "grad: it differs"),
     (WrongHessian(LABELS), (3, 1), "hessp: it differs"),
     (HessianOfOneKink(LABELS), (3, 1), "hessp: it differs"),
+    (WrongDiagonal(LABELS), (3, 1), "hess_diag: it differs"),
+    (WrongBlocks(*BLOCKS), (3, 1), "blocks: the norms do not sum"),
+    (AsymmetricForm(), (3, 1), "quadratic: the matrix is not symmetric"),
     (SmallLipschitz(matrix=np.ones((3, 3))), (3, 1), "lipschitz: gradients move faster"),
     (SmallCurvature(LABELS), (3, 1), "lipschitz: gradients move faster"),
     (WrongProx(), (3, 1), "prox: "),
@@ -260,7 +281,7 @@ WRONG = [
     (WrongSplit(), (3, 1), "split: .* differs from expr"),
     (WideSplit(), (3, 1), "split: .* too many columns"),
     (WrongForm(), (3, 1), "quadratic: it differs from expr"),
-    (IndefiniteForm(), (3, 1), "quadratic: the matrix is not psd"),
+    (IndefiniteForm(), (3, 1), "quadratic: the matrix is not symmetric psd"),
     (WrongSeparable(), (3, 1), "separable: its value differs"),
     (WithoutWeights(LABELS, sample_weight=[1.0, 2.0, 3.0]), (3, 1), "sample_weight: "),
     (WrongSums(LABELS), (3, 1), "rebalance: the columns have other sums"),

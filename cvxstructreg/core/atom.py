@@ -23,6 +23,8 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
+from cvxstructreg.core.checks import real_array
+
 if TYPE_CHECKING:
     from cvxstructreg.core.objective import Objective, Term
     from cvxstructreg.core.quadratic_form import QuadraticForm
@@ -78,6 +80,8 @@ class Atom:
     formula: ClassVar[str] = "f(w)"
     convention: ClassVar[str] = ""
     capabilities: ClassVar[frozenset[str]] = frozenset()
+    #: An array times an atom is no array of terms: NumPy leaves the product to :meth:`__rmul__`, which refuses it.
+    __array_ufunc__ = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -125,6 +129,11 @@ class Atom:
         if self.size is not None and self.size != m:
             raise ValueError(f"{self!r} is about {self.size} rows, but the model has {m} {what}")
 
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise unless the atom can act on arrays of this shape (m, k)."""
+        if self.size is not None and self.size != shape[0]:
+            raise ValueError(f"{self!r} acts on {self.size} rows, got an array of shape {shape}")
+
     def value(self, z: Array) -> float:
         """f(z), here by evaluating ``expr`` (minimised over auxiliary variables where it has some)."""
         expression = self.expr(cp.Constant(z))
@@ -159,16 +168,18 @@ class Atom:
 
     def __call__(self, z: Any) -> Any:
         """A CVXPY expression in gives the expression of f; an array in gives its value."""
-        if isinstance(z, cp.Expression):
-            return self.expr(z if z.ndim == 2 else cp.reshape(z, (z.size, 1), order="F"))
-        return self.value(as_columns(z, "z"))
+        columns = as_columns(z, "z") if not isinstance(z, cp.Expression) else z
+        if columns.ndim != 2:
+            columns = cp.reshape(columns, (columns.size, 1), order="F")
+        self.check_shape(columns.shape)
+        return self.expr(columns) if isinstance(columns, cp.Expression) else self.value(columns)
 
     def on_scores(self) -> Term:
         """The same function of the scores F of all rows instead of the weights."""
         from cvxstructreg.core.objective import Term
 
         if self.target not in ("weights", "scores"):
-            raise ValueError(f"{type(self).__name__} acts on its own rows already; on_scores() is for penalties")
+            raise ValueError(f"{type(self).__name__} acts on the {self.target}; on_scores() is for weight penalties")
         return Term(self, 1.0, "scores")
 
     def __rmul__(self, scale: float) -> Term:
@@ -201,7 +212,7 @@ def _is_infinite(expression: cp.Expression) -> bool:
 
 def as_columns(values: Any, name: str) -> Array:
     """A finite float array of shape (m, k); a vector becomes one column."""
-    array = np.asarray(values, dtype=float)
+    array = real_array(values, name)
     if array.ndim not in (1, 2):
         raise ValueError(f"{name} must have one or two dimensions, got shape {array.shape}")
     if not np.isfinite(array).all():

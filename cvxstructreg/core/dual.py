@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Dual = Mapping[int, Array]
 
+#: Sweeps over blocks between two looks at what they achieved; up to this many numbers other ways are tried too.
+SWEEPS_AT_ONCE, SMALL_STACK = 5, 2_000
+
 
 @dataclass(frozen=True, eq=False)
 class ScoreDual:
@@ -156,7 +159,7 @@ class _WeightDual:
         stuck = self._stuck(1.0, self.points)
         if stuck.any():
             bounds.append(self._scaled_down(self.points))
-            spread = self._spread(stuck)
+            spread = self._spread(stuck) if self._matters(stuck) else None
             if spread is not None:
                 bounds.append(self._scaled_down(spread))
         return max(bounds)
@@ -226,6 +229,8 @@ class _WeightDual:
         if len(pieces) == 1 and pieces[0].K is None and self.parts.separable is None:
             self.points = [pieces[0].prox_conj(self.left, 1.0)[0]]  # the nearest point, in a single step
             return
+        if self._swept(sweeps):
+            return
         points, momentum, best = self.points, 1.0, np.inf
         trial = points
         for _ in range(sweeps):
@@ -246,6 +251,41 @@ class _WeightDual:
             if any(piece.atom.can("dual_norm") for piece in pieces):
                 trial = [_inside(piece, q) for piece, q in zip(pieces, trial, strict=True)]
             points, momentum = moved, following
+
+    def _swept(self, sweeps: int) -> bool:
+        """Sweeps over the blocks of the pieces, where they all offer them; whether nothing else needs to be tried."""
+        pieces, part = self.parts.weight_pieces, self.parts.separable
+        if part is not None and (np.isfinite(part.lower).any() or np.isfinite(part.upper).any()):
+            return False
+        if self.parts.piece_diagonal is None or any(not p.atom.can("repair") or p.K is None for p in pieces):
+            return False
+        bound = np.zeros((1, 1)) if part is None else part.weights
+        last = np.inf
+        for _ in range(0, sweeps, SWEEPS_AT_ONCE):
+            excess = self._excess(1.0, self.points)[1]
+            size = float(np.linalg.norm(excess))
+            if not self._matters(excess):
+                return True
+            if size > 0.9 * last:
+                break
+            last = size
+            for number, piece in enumerate(pieces):
+                others = [q for n, q in enumerate(self.points) if n != number]
+                left = self.left - sum(
+                    (p.adjoint(q) for p, q in zip((*pieces[:number], *pieces[number + 1 :]), others, strict=True)),
+                    np.zeros_like(self.left),
+                )
+                q = self.points[number]
+                self.points[number] = piece.atom.repair(q, piece.K, left, bound, piece.scale, SWEEPS_AT_ONCE)
+        return sum(q.size for q in self.points) > SMALL_STACK
+
+    def _matters(self, excess: Array) -> bool:
+        """Whether scaling the excess away would cost more than one part in 10^10."""
+        stuck = np.abs(np.where(self.parts.ridge[:, None] > 0, 0.0, excess))
+        if not stuck.any():
+            return bool(excess.any())
+        weights = 0.0 if self.parts.separable is None else self.parts.separable.weights
+        return bool(np.any(stuck > 1e-10 * np.broadcast_to(weights, stuck.shape)))
 
     def _exact_quadratic(self) -> float:
         """With quadratic terms only: the exact conjugate 1/4 g'M^+ g, if g is in the range of M."""

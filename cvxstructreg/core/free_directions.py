@@ -69,7 +69,8 @@ def refit(parts: NormalForm, theta: Array, b: Array, directions: Array) -> tuple
     def value(a: Array) -> float:
         moved, _, scores = state(a)
         total = sum(piece.value(scores) for piece in parts.score_pieces)
-        return float(total + sum(form.value(scores) for form in parts.score_forms) + parts.quadratic_value(moved))
+        total += sum(form.value(scores) for form in parts.score_forms)
+        return float(total + parts.quadratic_value(moved) if q else total)
 
     a = np.zeros((columns.shape[1], k))
     current = value(a)
@@ -77,7 +78,8 @@ def refit(parts: NormalForm, theta: Array, b: Array, directions: Array) -> tuple
         moved, _, scores = state(a)
         slope = parts.smooth_score_grad(scores)
         gradient = columns.T @ slope
-        gradient[:q] += directions.T @ parts.quadratic_grad(moved)
+        if q:
+            gradient[:q] += directions.T @ parts.quadratic_grad(moved)
         if np.all(np.abs(gradient) <= 1e-14 * (np.abs(columns).T @ np.abs(slope) + 1e-300)):
             break
         step = _newton_step(parts, columns, directions, scores, gradient)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,6 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.atom import Array, Atom, freeze
+from cvxstructreg.core.checks import real_array
 from cvxstructreg.core.monotone_root import increasing_root
 
 
@@ -46,6 +48,11 @@ class Loss(Atom):
     def n_outputs(self) -> int:
         """Number of score columns k the loss needs."""
         return 1
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise unless the scores have one row for each label and one column for each output."""
+        if shape != (len(self.y), self.n_outputs):
+            raise ValueError(f"{self!r} acts on scores of shape {(len(self.y), self.n_outputs)}, got {shape}")
 
     @property
     def weight_column(self) -> Array:
@@ -97,7 +104,7 @@ def shift_into_box(u: Array, lower: Array, upper: Array, total: float) -> Array 
 
 def encode_binary(y: Any, classes: Any) -> tuple[Array, tuple[Any, Any]]:
     """Labels as -1/+1 in one column, and the pair (negative, positive) they stand for."""
-    labels = _label_vector(y)
+    labels, classes = _label_vector(y), _label_sequence(classes)
     present = np.unique(labels)
     if classes is None:
         known = {(-1, 1), (0, 1)}
@@ -116,20 +123,24 @@ def encode_binary(y: Any, classes: Any) -> tuple[Array, tuple[Any, Any]]:
         if unknown:
             raise ValueError(f"y has labels {_some(unknown)} that are not in classes={pair}")
     if len(present) < 2:
-        raise ValueError(f"y has only one class ({present[0]!r}): a classifier needs examples of both")
+        raise ValueError(f"y has only one class, {_some(present)}: a classifier needs examples of both")
     return np.where(labels == pair[1], 1.0, -1.0).reshape(-1, 1), pair
 
 
 def encode_multiclass(y: Any, classes: Any) -> tuple[np.ndarray, tuple[Any, ...]]:
     """Labels as class numbers 0..k-1, and the classes they stand for (sorted unless given)."""
-    labels = _label_vector(y)
+    labels, classes = _label_vector(y), _label_sequence(classes)
     present = np.unique(labels).tolist()
     if classes is None and present[0] == -1 and len(present) > 2:
         raise ValueError(
             "y has the label -1 among others, which often marks unlabelled rows: leave these out and say with rows= "
             "which rows are labelled, or name all classes with classes= if -1 is one of them"
         )
-    names = tuple(present) if classes is None else tuple(classes)
+    if classes is None and labels.dtype.kind == "f" and np.any(labels % 1):
+        raise ValueError(
+            f"labels {_some(present)} are fractions: is this regression? If so use Squared(y), else classes="
+        )
+    names = tuple(present) if classes is None else classes
     if len(set(names)) != len(names):
         raise ValueError(f"classes must be different from each other, got {names}")
     number = {label: index for index, label in enumerate(names)}
@@ -137,7 +148,7 @@ def encode_multiclass(y: Any, classes: Any) -> tuple[np.ndarray, tuple[Any, ...]
     if unknown:
         raise ValueError(f"y has labels {_some(unknown)} that are not in classes={names}")
     if len(names) < 2:
-        raise ValueError(f"y has only one class ({present[0]!r}): a classifier needs at least two")
+        raise ValueError(f"y has only one class, {_some(present)}: a classifier needs at least two")
     return np.array([number[label] for label in labels.tolist()]), names
 
 
@@ -149,9 +160,24 @@ def _label_vector(y: Any) -> np.ndarray:
         raise ValueError(f"y must be a vector of labels, got shape {labels.shape}")
     if labels.size == 0:
         raise ValueError("y is empty: a loss needs at least one labelled row")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+    numbers = labels if labels.dtype.kind == "f" else [label for label in labels if isinstance(label, float)]
+    if not np.isfinite(numbers).all():
         raise ValueError("y contains NaN or infinite values; unlabelled rows are left out of rows=, not marked by NaN")
+    if labels.dtype.kind == "O":
+        kinds = sorted({type(label).__name__ for label in labels})
+        if len(kinds) > 1 or "NoneType" in kinds:
+            raise TypeError(
+                f"y mixes {' and '.join(kinds)}; give labels of one type and leave unlabelled rows out of rows="
+            )
     return labels
+
+
+def _label_sequence(classes: Any) -> tuple[Any, ...] | None:
+    if classes is None:
+        return None
+    if isinstance(classes, str) or not isinstance(classes, Iterable):
+        raise TypeError(f"classes must be a sequence of labels such as (0, 1), got {classes!r}")
+    return tuple(classes.tolist() if isinstance(classes, np.ndarray) else classes)
 
 
 def _some(labels: Any) -> str:
@@ -179,7 +205,7 @@ def _checked_rows(rows: Any, n: int) -> Any:
 def _checked_weights(weights: Any, n: int) -> Array:
     if weights is None:
         return np.ones(n)
-    array = np.asarray(weights, dtype=float)
+    array = real_array(weights, "sample_weight")
     if array.shape != (n,):
         raise ValueError(f"sample_weight must have one number for each of the {n} labels, got shape {array.shape}")
     if not np.isfinite(array).all() or (array < 0).any():

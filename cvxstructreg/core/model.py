@@ -127,8 +127,10 @@ class Kernel(Model):
             if values.size and values[0] < -1e-8 * max(top, np.finfo(float).tiny):
                 raise ValueError(
                     f"gram must be positive semidefinite, its smallest eigenvalue is {values[0]:.3g} "
-                    f"(largest {top:.3g}); add -{values[0]:.1g} to its diagonal or use a valid kernel"
+                    f"(largest {top:.3g}); add at least {-values[0]:.3g} to its diagonal or use a valid kernel"
                 )
+            if top == 0.0:
+                raise ValueError("gram is zero everywhere: its only function is zero, and there is nothing to fit")
             kept = values > values.size * np.finfo(float).eps * top
             self._spectrum = values[kept], vectors[:, kept]
         return self._spectrum
@@ -145,15 +147,20 @@ def as_design(matrix: Any, name: str) -> Any:
             result.sum_duplicates()
         values = result.data
     else:
-        raw = np.asarray(matrix)
+        try:
+            raw = np.asarray(matrix)
+        except ValueError as error:
+            raise ValueError(f"{name} must be a matrix, but its rows have different lengths") from error
         if np.issubdtype(raw.dtype, np.complexfloating):
             raise TypeError(f"{name} must be real, got dtype {raw.dtype}")
+        if raw.dtype.kind not in "biufO":
+            raise TypeError(f"{name} must be numeric, got dtype {raw.dtype}")
         try:
             result = values = np.asarray(raw, dtype=float)
         except (TypeError, ValueError) as error:
             raise TypeError(f"{name} must be numeric, got dtype {raw.dtype}") from error
     if result.ndim != 2:
-        raise ValueError(f"{name} must be a matrix (rows are examples), got shape {result.shape}")
+        raise ValueError(f"{name} must be a matrix, got shape {result.shape}; reshape(-1, 1) makes one column")
     if 0 in result.shape:
         raise ValueError(f"{name} must have at least one row and one column, got shape {result.shape}")
     if not np.isfinite(values).all():

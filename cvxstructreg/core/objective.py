@@ -18,6 +18,8 @@ class Term:
     scale: float
     target: str
 
+    __array_ufunc__ = None  # as for atoms
+
     def __post_init__(self) -> None:
         if isinstance(self.scale, bool) or not isinstance(self.scale, Real):
             raise TypeError(f"a strength must be a real number, got {type(self.scale).__name__}")
@@ -48,6 +50,8 @@ class Objective:
     """A sum of terms, made by adding atoms: ``Logistic(y) + 0.1 * Ridge()``."""
 
     terms: tuple[Term, ...]
+
+    __array_ufunc__ = None  # as for atoms
 
     @classmethod
     def of(cls, item: Any) -> Objective:

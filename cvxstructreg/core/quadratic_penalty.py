@@ -8,6 +8,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.atom import Array, Atom
+from cvxstructreg.core.checks import real_array
 from cvxstructreg.core.quadratic_form import QuadraticForm
 
 
@@ -75,7 +76,7 @@ def checked_diagonal(weights: Any, name: str) -> Array | None:
     """Nonnegative finite weights for each feature, or None."""
     if weights is None:
         return None
-    array = np.array(weights, dtype=float)
+    array = real_array(weights, f"the weights of {name}")
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"the weights of {name} must be one number for each feature, got shape {array.shape}")
     if not np.isfinite(array).all() or (array < 0).any():

@@ -65,7 +65,7 @@ class Solution:
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def named_weights(self) -> dict[str, Any]:
-        """The weights that are not zero by the name of their feature, largest first; numbers where there are no names."""
+        """The weights that are not zero by the name (or number) of their feature, largest first."""
         theta = self.problem.shaped(self.coef, self.intercept)[0]
         sizes = np.abs(theta).max(axis=1)
         names = self.problem.feature_names or tuple(map(str, range(len(theta))))

@@ -24,6 +24,11 @@ class BinaryLoss(Loss):
         freeze(self, classes=classes)
         return signs
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(np.unique(self.y[self.sample_weight > 0])) < 2:
+            raise ValueError("sample_weight is zero for all of one class: a classifier needs examples of both")
+
     def _margin_expr(self, z: cp.Expression) -> cp.Expression:
         return cp.multiply(self.y, z)
 

@@ -40,12 +40,17 @@ class Multinomial(Loss):
 
     def _encode(self, y: Any) -> Array:
         numbers, classes = encode_multiclass(y, self.classes)
-        onehot = np.eye(len(classes))[numbers]
-        absent = [name for name, count in zip(classes, onehot.sum(axis=0), strict=True) if count == 0]
-        if absent:
-            raise ValueError(f"classes {absent} have no example: their intercept would run to minus infinity")
         freeze(self, classes=classes)
-        return onehot
+        return np.eye(len(classes))[numbers]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        weights = np.ravel(self.weight_column.T @ self.y)
+        absent = [name for name, weight in zip(self.classes, weights, strict=True) if weight == 0]
+        if absent:
+            raise ValueError(
+                f"classes {absent} have no example of positive weight: their intercept would run to minus infinity"
+            )
 
     @property
     def n_outputs(self) -> int:

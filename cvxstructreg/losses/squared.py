@@ -34,7 +34,10 @@ class Squared(Loss):
     convention: ClassVar[str] = "summed over rows (not averaged), with the factor 1/2"
 
     def _encode(self, y: Any) -> Array:
-        return as_columns(y, "y")
+        targets = as_columns(y, "y")
+        if targets.shape[1] == 0:
+            raise ValueError(f"y has no columns: it must have shape (n,) or (n, k), got {targets.shape}")
+        return targets
 
     @property
     def n_outputs(self) -> int:

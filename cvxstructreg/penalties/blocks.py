@@ -50,7 +50,8 @@ class BlockNorms(Atom):
         """||z_g|| for each block."""
         if len(self.weights) == 0:
             return np.zeros(0)
-        return np.asarray(np.sqrt(np.add.reduceat(np.sum(z * z, axis=1), self.indptr[:-1])))
+        squares = z[:, 0] ** 2 if z.shape[1] == 1 else np.sum(z * z, axis=1)
+        return np.asarray(np.sqrt(np.add.reduceat(squares, self.indptr[:-1])))
 
     def expr(self, z: cp.Expression) -> cp.Expression:
         """Blocks of about the same size are padded to one matrix with one norm for each of its rows."""
@@ -97,6 +98,22 @@ class BlockNorms(Atom):
         if np.any(norms[free] > 1e-14):
             return np.inf
         return float(np.max(norms[~free] / self.weights[~free], initial=0.0))
+
+    def repair(self, u: Array, K: Any, left: Array, bound: Array, scale: float, sweeps: int) -> Array:
+        """A u with ||u_g|| <= scale c_g and K'u nearer to ``left``: what of the rest is beyond +-bound gets smaller.
+
+        Gauss-Seidel sweeps over the blocks; K picks rows, so that each block has the Hessian I. ``u`` is in the balls.
+        """
+        from cvxstructreg.core import kernels_groups  # compiled at the first call only
+
+        k = u.shape[1]
+        columns = K.indices if k == 1 else (K.indices[:, None].astype(np.int64) * k + np.arange(k)).ravel()
+        indices = columns.view(np.uint32) if columns.dtype == np.int32 else columns.astype(np.uint32)
+        moved, rest = u.copy().ravel(), (left - K.T @ u).ravel()
+        limits, none = np.array(np.broadcast_to(bound, left.shape)).ravel(), np.zeros(left.size, dtype=np.uint8)
+        groups = np.array(self.indptr) * k, indices, scale * self.weights
+        kernels_groups.repair(*groups, moved, rest, limits, none, sweeps)
+        return moved.reshape(u.shape)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self.weights)} blocks of {self.size} rows)"

@@ -10,6 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.atom import Array, Atom, freeze
+from cvxstructreg.core.checks import real_array
 from cvxstructreg.core.separable import Separable
 
 
@@ -35,7 +36,7 @@ class Box(Atom):
     convention: ClassVar[str] = "a constraint: 0 inside, infinite outside, whatever the strength"
 
     def __post_init__(self) -> None:
-        lower, upper = np.array(self.lower, dtype=float), np.array(self.upper, dtype=float)
+        lower, upper = real_array(self.lower, "bounds"), real_array(self.upper, "bounds")
         if lower.ndim > 1 or upper.ndim > 1 or (lower.ndim and upper.ndim and lower.shape != upper.shape):
             raise ValueError(f"bounds must be numbers or one for each feature, got {lower.shape} and {upper.shape}")
         if np.isnan(lower).any() or np.isnan(upper).any():

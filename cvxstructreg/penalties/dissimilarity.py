@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from cvxstructreg.core import centred_hinge
 from cvxstructreg.core.atom import Array, Atom, freeze
+from cvxstructreg.core.checks import weight_array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,11 +155,7 @@ class Dissimilarity(Atom):
         if self.power not in (1, 2):
             raise ValueError(f"power must be 1 or 2, got {self.power!r}")
         pairs = _checked_pairs(self.pairs)
-        weights = np.ones(len(pairs)) if self.weights is None else np.asarray(self.weights, dtype=float)
-        if weights.ndim == 0:
-            weights = np.full(len(pairs), float(weights))
-        if weights.shape != (len(pairs),):
-            raise ValueError(f"weights must be one for each of the {len(pairs)} pairs, got shape {weights.shape}")
+        weights = weight_array(self.weights, len(pairs), "pair")
         if not np.isfinite(weights).all() or (weights < 0).any():
             raise ValueError("the weights of Dissimilarity must be finite and nonnegative")
         freeze(self, pairs=pairs, weights=weights)
@@ -167,6 +164,11 @@ class Dissimilarity(Atom):
         """Raise unless all pairs are rows of the model."""
         if len(self.pairs) and self.pairs.max() >= m:
             raise ValueError(f"a dissimilar pair names row {self.pairs.max()}, but the model has {m} {what}")
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise unless all pairs are rows of an array of this shape."""
+        if len(self.pairs) and self.pairs.max() >= shape[0]:
+            raise ValueError(f"a dissimilar pair names row {self.pairs.max()} of an array of shape {shape}")
 
     def split(self) -> tuple[PairHinge, Any]:
         """The hinges of the sums of two rows."""
@@ -200,7 +202,10 @@ class Dissimilarity(Atom):
 
 
 def _checked_pairs(pairs: Any) -> np.ndarray:
-    array = np.asarray(pairs)
+    try:
+        array = np.asarray(pairs)
+    except ValueError as error:
+        raise ValueError("pairs must have two rows each; some have more or fewer than others") from error
     if array.size == 0:
         return np.zeros((0, 2), dtype=np.int64)
     if array.ndim != 2 or array.shape[1] != 2:

@@ -45,6 +45,8 @@ class Laplacian(QuadraticPenalty):
     def __post_init__(self) -> None:
         if not isinstance(self.graph, Graph):
             raise TypeError(f"Laplacian needs a Graph, got {type(self.graph).__name__}; wrap it: Graph(W)")
+        if not isinstance(self.normalized, bool | np.bool_):
+            raise TypeError(f"normalized must be True or False, got {self.normalized!r}")
         factor = self.graph.incidence(normalized=self.normalized)
         self._set_form(QuadraticForm(factor=factor, eliminated=self.graph.virtual))
 

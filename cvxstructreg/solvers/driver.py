@@ -77,6 +77,9 @@ class _Run:
         self.lowest = math.inf
         self.prover: Iterate | None = None  # the point whose dual point proves the highest lower bound
         self.bound = -math.inf
+        self.own: Certificate | None = (
+            None  # the certificate of the best point, if its own dual point has just given it
+        )
         self.certifying = 0.0
         self.began = time.perf_counter()
 
@@ -113,8 +116,10 @@ class _Run:
     def _certify(self, linear: Problem, iterate: Iterate, count: int) -> bool:
         began = time.perf_counter()
         certificate = certify_point(linear, iterate.theta, iterate.b, iterate.dual, self.bound)
+        self.own = None
         if certificate.lower_bound > self.bound:
             self.bound, self.prover = certificate.lower_bound, iterate
+            self.own = certificate if linear is self.problem else None
         if self.best is None or certificate.objective <= self.lowest:
             self.best, self.lowest = iterate, certificate.objective
         self.certifying += time.perf_counter() - began
@@ -162,6 +167,8 @@ class _Run:
     def _final_certificate(self, theta: Array, b: Array) -> Certificate:
         """From scratch: the bound from the dual point at hand, or anew from the point that proved the best bound."""
         assert self.best is not None
+        if self.own is not None and self.prover is self.best:
+            return self.own
         certificate = certify_point(self.problem, theta, b, self.best.dual)
         if self.prover is None or self.prover is self.best or certificate.error <= self.tol:
             return certificate

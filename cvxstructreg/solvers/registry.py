@@ -5,10 +5,30 @@ from __future__ import annotations
 from types import ModuleType
 
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.solvers import admm, proximal_gradient, reference
+from cvxstructreg.solvers import (
+    admm,
+    group_newton,
+    irls,
+    lbfgs,
+    paper_admm,
+    proximal_gradient,
+    reference,
+    truncated_newton,
+    working_set,
+)
 from cvxstructreg.solvers.iterate import Refusal
 
-SOLVERS: tuple[ModuleType, ...] = (proximal_gradient, admm, reference)
+SOLVERS: tuple[ModuleType, ...] = (
+    truncated_newton,
+    working_set,
+    group_newton,
+    irls,
+    lbfgs,
+    proximal_gradient,
+    admm,
+    paper_admm,
+    reference,
+)
 
 
 def names() -> tuple[str, ...]:

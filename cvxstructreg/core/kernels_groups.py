@@ -1,0 +1,273 @@
+"""Compiled loops over overlapping groups; the tests hold each of them equal to a few lines of NumPy.
+
+Groups are flat: the entries ``e`` of group g are ``indptr[g] <= e < indptr[g + 1]``, entry e is coordinate
+``indices[e]`` of the weights, and q_e, y_e, a_e belong to entry e. ``radii`` are the c_g of sum_g c_g ||w_g||. Weights
+of several outputs are flat too, row after row.
+
+``indices`` are unsigned because a signed index costs a test for negative values at each access.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+Ints = np.ndarray[Any, Any]
+Floats = np.ndarray[Any, Any]
+
+#: Projections end this much inside the ball, so that round-off leaves no point outside.
+INSIDE = 1.0 - 4e-16
+
+
+@njit(cache=True)
+def add_adjoint(indices: Ints, q: Floats, out: Floats, sign: float) -> None:
+    """Add sign * K'q to ``out``: out_j += sign * sum of q_e over the entries e of coordinate j."""
+    for e in range(len(q)):
+        out[indices[e]] += sign * q[e]
+
+
+@njit(cache=True)
+def add_radii(indptr: Ints, indices: Ints, radii: Floats, out: Floats) -> None:
+    """Add to out_j the radii of all groups that hold coordinate j."""
+    for g in range(len(radii)):
+        for e in range(indptr[g], indptr[g + 1]):
+            out[indices[e]] += radii[g]
+
+
+@njit(cache=True)
+def norm_sum(indptr: Ints, indices: Ints, radii: Floats, w: Floats) -> float:
+    """sum_g c_g ||w_g||."""
+    value = 0.0
+    for g in range(len(radii)):
+        square = 0.0
+        for e in range(indptr[g], indptr[g + 1]):
+            square += w[indices[e]] ** 2
+        value += radii[g] * np.sqrt(square)
+    return value
+
+
+@njit(cache=True)
+def shrink(indptr: Ints, radii: Floats, q: Floats) -> None:
+    """q_g <- the nearest point with ||q_g|| <= c_g, in place."""
+    for g in range(len(radii)):
+        square = 0.0
+        for e in range(indptr[g], indptr[g + 1]):
+            square += q[e] ** 2
+        if square > radii[g] ** 2:
+            factor = INSIDE * radii[g] / np.sqrt(square)
+            for e in range(indptr[g], indptr[g + 1]):
+                q[e] *= factor
+
+
+@njit(cache=True)
+def make_room(indptr: Ints, indices: Ints, radii: Floats, q: Floats, fixed: Ints) -> None:
+    """Shorten the entries of coordinates that are not ``fixed`` until ||q_g|| <= c_g, in place."""
+    for g in range(len(radii)):
+        held, moved = 0.0, 0.0
+        for e in range(indptr[g], indptr[g + 1]):
+            if fixed[indices[e]] == 0:
+                moved += q[e] ** 2
+            else:
+                held += q[e] ** 2
+        room = max(radii[g] ** 2 - held, 0.0)
+        if moved > room:
+            factor = INSIDE * np.sqrt(room / moved)
+            for e in range(indptr[g], indptr[g + 1]):
+                if fixed[indices[e]] == 0:
+                    q[e] *= factor
+
+
+@njit(cache=True)
+def repair(
+    indptr: Ints, indices: Ints, radii: Floats, q: Floats, left: Floats, bound: Floats, fixed: Ints, sweeps: int
+) -> float:
+    """Gauss-Seidel sweeps on 1/2 ||left - clip(left, +-bound)||^2 over ||q_g|| <= c_g; ``left`` is e = left_0 - K'q.
+
+    One group after the other, where a coordinate that is not ``fixed`` has an excess x = e - clip(e, +-bound):
+    q_g <- projection of q_g + x_g, with the entries of fixed coordinates held. ``q`` and ``left`` change in place; the
+    sum of squares of the excess that is left is returned.
+    """
+    x = np.zeros(len(left))  # the excess, kept up to date: most groups meet none, and are left after one look at it
+    for j in range(len(left)):
+        if fixed[j] == 0:
+            x[j] = left[j] - min(max(left[j], -bound[j]), bound[j])
+    total = np.sum(x**2)
+    for _ in range(sweeps):
+        if total == 0.0:
+            break
+        for g in range(len(radii)):
+            met = False
+            for e in range(indptr[g], indptr[g + 1]):
+                if x[indices[e]] != 0.0:
+                    met = True
+                    break
+            if not met:
+                continue
+            held, moved = 0.0, 0.0
+            for e in range(indptr[g], indptr[g + 1]):
+                j = indices[e]
+                if fixed[j] == 0:
+                    moved += (q[e] + x[j]) ** 2
+                else:
+                    held += q[e] ** 2
+            room = max(radii[g] ** 2 - held, 0.0)
+            factor = 1.0 if moved <= room else INSIDE * np.sqrt(room / moved)
+            for e in range(indptr[g], indptr[g + 1]):
+                j = indices[e]
+                if fixed[j] == 0:
+                    new = factor * (q[e] + x[j])
+                    left[j] += q[e] - new
+                    x[j] = left[j] - min(max(left[j], -bound[j]), bound[j])
+                    q[e] = new
+        total = np.sum(x**2)
+    return total
+
+
+@njit(cache=True)
+def restricted_sizes(indptr: Ints, indices: Ints, position: Ints) -> Ints:
+    """For each group how many of its coordinates have a position (>= 0)."""
+    sizes = np.zeros(len(indptr) - 1, dtype=np.int64)
+    for g in range(len(sizes)):
+        count = 0
+        for e in range(indptr[g], indptr[g + 1]):
+            if position[indices[e]] >= 0:
+                count += 1
+        sizes[g] = count
+    return sizes
+
+
+@njit(cache=True)
+def restricted_entries(
+    indptr: Ints, indices: Ints, position: Ints, groups: Ints, keys: Ints, total: int
+) -> tuple[Ints, Ints, Ints]:
+    """The entries of the given groups whose coordinates have a position, these positions, and a hash of each group.
+
+    The hash is a sum of random ``keys`` of the positions, each times an odd number for its place in the group: groups
+    with the same coordinates in the same order have the same hash.
+    """
+    entries, places = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.uint32)
+    hashes = np.zeros(len(groups), dtype=np.uint64)
+    count = 0
+    for i in range(len(groups)):
+        odd = np.uint64(1)
+        for e in range(indptr[groups[i]], indptr[groups[i] + 1]):
+            place = position[indices[e]]
+            if place >= 0:
+                entries[count], places[count] = e, place
+                hashes[i] += keys[place] * odd
+                odd += np.uint64(2)
+                count += 1
+    return entries, places, hashes
+
+
+@njit(cache=True)
+def huber(indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Floats, w: Floats, grad: Floats) -> float:
+    """sum_g max over ||q|| <= c_g of <q, w_g> - ||q - y_g||^2 / (2 sigma_g); its gradient K'q is added to ``grad``.
+
+    The best q is the projection of a = y_g + sigma_g w_g: a Huber function of a / sigma_g.
+    """
+    value = 0.0
+    for g in range(len(radii)):
+        square = 0.0
+        for e in range(indptr[g], indptr[g + 1]):
+            square += (y[e] + sigma[g] * w[indices[e]]) ** 2
+        factor = 1.0 if square <= radii[g] ** 2 else radii[g] / np.sqrt(square)
+        half = 0.5 / sigma[g]
+        for e in range(indptr[g], indptr[g + 1]):
+            x = w[indices[e]]
+            q = factor * (y[e] + sigma[g] * x)
+            value += q * x - half * (q - y[e]) ** 2
+            grad[indices[e]] += q
+    return value
+
+
+@njit(cache=True)
+def huber_curvature(
+    indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Floats, w: Floats, free: Ints, diagonal: Floats
+) -> tuple[Ints, Ints, Floats, Floats]:
+    """The generalised Hessian of :func:`huber` on the free coordinates: a diagonal and a short list of groups.
+
+    With a = y_g + sigma_g w_g, a group inside its ball has the Hessian sigma_g I; outside it has
+    h_g (I - a a' / ||a||^2) with h_g = c_g sigma_g / ||a||. Multiples of the identity are added to ``diagonal``; the
+    list (indptr, indices, a / ||a||, h) has the rest, of the groups with two or more free coordinates.
+    """
+    starts, count, n_kept = np.zeros(len(radii) + 1, dtype=np.int64), 0, 0
+    places, a, h = np.empty(len(y), dtype=np.uint32), np.empty(len(y)), np.empty(len(radii))
+    for g in range(len(radii)):
+        square = 0.0
+        first = count
+        for e in range(indptr[g], indptr[g + 1]):
+            j = indices[e]
+            value = y[e] + sigma[g] * w[j]
+            square += value**2
+            if free[j] != 0:
+                places[count], a[count] = j, value
+                count += 1
+        if square <= radii[g] ** 2:
+            for e in range(first, count):
+                diagonal[places[e]] += sigma[g]
+            count = first
+            continue
+        norm = np.sqrt(square)
+        curvature = radii[g] * sigma[g] / norm
+        for e in range(first, count):
+            a[e] /= norm
+            diagonal[places[e]] += curvature
+        if count == first + 1:  # a single number: its product with itself is diagonal too
+            diagonal[places[first]] -= curvature * a[first] ** 2
+            count = first
+        elif count > first:
+            h[n_kept] = curvature
+            n_kept += 1
+            starts[n_kept] = count
+    return starts[: n_kept + 1].copy(), places[:count].copy(), a[:count].copy(), h[:n_kept].copy()
+
+
+@njit(cache=True)
+def subtract_squares(indptr: Ints, indices: Ints, a: Floats, h: Floats, out: Floats) -> None:
+    """Subtract the diagonal of sum_g h_g a a' from ``out``."""
+    for g in range(len(h)):
+        for e in range(indptr[g], indptr[g + 1]):
+            out[indices[e]] -= h[g] * a[e] ** 2
+
+
+@njit(cache=True)
+def subtract_products(indptr: Ints, indices: Ints, a: Floats, h: Floats, p: Floats, out: Floats) -> None:
+    """Subtract sum_g h_g a (a'p_g) from ``out``."""
+    for g in range(len(h)):
+        along = 0.0
+        for e in range(indptr[g], indptr[g + 1]):
+            along += a[e] * p[indices[e]]
+        along *= h[g]
+        for e in range(indptr[g], indptr[g + 1]):
+            out[indices[e]] -= along * a[e]
+
+
+@njit(cache=True)
+def multipliers(indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Floats, w: Floats, zero: Ints) -> float:
+    """y_g <- projection of y_g + sigma_g w_g in place; sum_g c_g ||w_g|| - <y_g, w_g> is returned.
+
+    The coordinates of groups inside their balls, whose copies v_g are zero, are marked in ``zero``.
+    """
+    slack = 0.0
+    for g in range(len(radii)):
+        square, size = 0.0, 0.0
+        for e in range(indptr[g], indptr[g + 1]):
+            x = w[indices[e]]
+            y[e] += sigma[g] * x
+            square += y[e] ** 2
+            size += x**2
+        factor = 1.0
+        if square > radii[g] ** 2:
+            factor = radii[g] / np.sqrt(square)
+        else:
+            for e in range(indptr[g], indptr[g + 1]):
+                zero[indices[e]] = 1
+        along = 0.0
+        for e in range(indptr[g], indptr[g + 1]):
+            y[e] *= factor
+            along += y[e] * w[indices[e]]
+        slack += radii[g] * np.sqrt(size) - along
+    return slack

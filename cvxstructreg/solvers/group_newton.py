@@ -1,0 +1,244 @@
+"""Overlapping groups: a working set of features, semismooth Newton on an augmented Lagrangian, repair of the dual.
+
+    minimize over (w, b)   loss(Xw + b) + w'Mw + sum_j lam_j |w_j| + sum_g c_g ||w_g||
+
+A point is optimal if what the loss pulls, e = -X'loss'(Xw + b) - 2Mw, is K'q + s with ||q_g|| <= c_g and
+|s_j| <= lam_j that attain the norms. Features outside the working set are at zero, where it is enough that such q and s
+exist: sweeps over the groups look for them, with what the working set uses held (see :func:`kernels_groups.repair`).
+The features for which they find none join the working set, and the q they do find prove the bound. The problem on the
+working set is :mod:`group_subproblem`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.certificate import objective_scale
+from cvxstructreg.core.dual import ScoreDual
+from cvxstructreg.core.free_directions import refit
+from cvxstructreg.core.normal_form import NormalForm, Piece
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.solvers.group_subproblem import Ints, Restricted, Stack, Subproblem, Widths, minimise
+from cvxstructreg.solvers.iterate import Iterate, Refusal
+
+NAME = "group_newton"
+ITERATES = True
+
+#: Rounds without a yield; sweeps of the repair; the least number of features that may join the working set.
+QUIET_ROUNDS, SWEEPS, LEAST_GROWTH = 8, 5, 100
+#: The relative gap to which the problem on a working set is solved while that still grows.
+ROUGH = 1e-2
+#: Nothing more is to be had beyond this accuracy.
+FINEST = 1e-14
+
+
+def accepts(problem: Problem) -> Refusal | None:
+    """Smooth losses, absolute values, quadratic terms, and norms of groups of weights (at least one)."""
+    parts = problem.linear().normal_form
+    if not parts.scores_are_smooth:
+        return Refusal("a term of the scores has no Hessian")
+    if parts.separable is not None:
+        part = parts.separable
+        if np.any(np.isfinite(part.lower)) or np.any(np.isfinite(part.upper)):
+            return Refusal("there are bounds on the weights")
+    if not parts.weight_pieces:
+        return Refusal("there are no groups")
+    for piece in parts.weight_pieces:
+        if not piece.atom.can("blocks") or not _picks(piece):
+            return Refusal(f"{piece.atom!r} is not a sum of norms of groups of weights")
+    return None
+
+
+def _picks(piece: Piece) -> bool:
+    """Whether each row of K is a row of the identity."""
+    K = piece.K
+    if not sp.issparse(K) or K.format != "csr" or K.nnz != K.shape[0]:
+        return K is None
+    return bool(np.all(K.data == 1.0) and np.all(K.indptr[1:] - K.indptr[:-1] == 1))
+
+
+def stacked(parts: NormalForm) -> Stack:
+    """The groups of all pieces on the flat weights, with the strengths in the radii."""
+    k = parts.n_outputs
+    starts, indices, radii, offset = [np.zeros(1, dtype=np.int64)], [], [], 0
+    for piece in parts.weight_pieces:
+        indptr, weights = piece.atom.blocks()
+        starts.append(indptr[1:] * k + offset)
+        offset += int(indptr[-1]) * k
+        columns = np.arange(parts.model.n_weights) if piece.K is None else piece.K.indices
+        if k > 1:
+            columns = (columns[:, None].astype(np.int64) * k + np.arange(k)).ravel()
+        # unsigned: see the kernels
+        indices.append(columns.view(np.uint32) if columns.dtype == np.int32 else columns.astype(np.uint32))
+        radii.append(piece.scale * weights)
+    joined = indices[0] if len(indices) == 1 else np.concatenate(indices)
+    return Stack(np.concatenate(starts), joined, np.concatenate(radii), parts.shape[0] * k)
+
+
+def absolute_values(parts: NormalForm) -> Array:
+    """The lam_j of the flat weights, zero where there are none."""
+    weights = 0.0 if parts.separable is None else parts.separable.weights
+    return np.array(np.broadcast_to(weights, parts.shape), dtype=float).ravel()
+
+
+class _State:
+    """The point, the dual point and the working set."""
+
+    def __init__(self, problem: Problem, start: Iterate) -> None:
+        from cvxstructreg.core import kernels_groups as kernels
+
+        self.problem, self.kernels = problem, kernels
+        self.parts = parts = problem.normal_form
+        self.stack, self.lam = stacked(parts), absolute_values(parts)
+        design = problem.model.design
+        self.Xt = design.T.tocsr() if sp.issparse(design) else np.ascontiguousarray(design.T)
+        self.b, self.q = start.b.copy(), self._start_q(start)
+        self.theta = self.rounded = start.theta.copy()
+        self.sweeps = 1
+        held = np.zeros_like(self.lam)
+        kernels.add_radii(self.stack.indptr, self.stack.indices, self.stack.radii, held)
+        # what a violation is compared with: scaling the dual point down by violation / radius would repair it
+        radius = np.where(self.lam > 0, self.lam, held)
+        scores = problem.model.scores(self.theta, self.b)
+        pull = np.abs(self.Xt @ parts.smooth_score_grad(scores))
+        self.radius = np.where(radius > 0, radius, max(float(pull.max()), 1e-300))
+        self.widths = Widths(self._typical_weight(scores, pull))
+        self.ridge = np.repeat(parts.ridge, parts.n_outputs)
+        unpenalised = ((radius <= 0) & (self.ridge <= 0)).reshape(parts.shape).any(axis=1)
+        self.inside: Ints = np.asarray(self.theta.any(axis=1) | unpenalised)
+        self.scale = objective_scale(problem, problem.value_at(self.theta, self.b))
+        self.sub: Subproblem | None = None
+
+    def _typical_weight(self, scores: Array, pull: Array) -> float:
+        """The mean size of a Newton step in one weight alone."""
+        unit = np.zeros_like(scores)
+        unit[:, 0] = 1.0
+        curvature = float(np.mean(np.abs(self.parts.smooth_score_hessp(scores, unit)[:, 0])))
+        second = curvature * self.parts.column_norms**2 + 2.0 * self.parts.ridge
+        steps = pull.max(axis=1)[second > 0] / second[second > 0]
+        return float(steps.mean()) if steps.any() else 1.0
+
+    def _start_q(self, start: Iterate) -> Array:
+        k, offset = self.parts.n_outputs, 0
+        q = np.zeros(len(self.stack.indices))
+        for piece in self.parts.weight_pieces:
+            size, u = int(piece.atom.blocks()[0][-1]), start.dual.get(piece.number)
+            if u is not None and u.shape == (size, k):
+                q[offset : offset + size * k] = u.ravel()
+            offset += size * k
+        self.kernels.shrink(self.stack.indptr, self.stack.radii, q)
+        return q
+
+    def _flat(self, features: Ints) -> Ints:
+        """The flat coordinates of the weights of some features."""
+        k = self.parts.n_outputs
+        return (features[:, None] * k + np.arange(k)).ravel()
+
+    def improve(self, target: float) -> None:
+        """Minimise over the working set, to about that relative gap."""
+        features = np.flatnonzero(self.inside)
+        if not len(features):
+            return
+        chosen = self._flat(features)
+        norms = Restricted(self.stack, chosen, self.q, join_singles=self.parts.n_outputs == 1)
+        self.sub = Subproblem(self.parts, self.Xt, features, self.lam[chosen], norms)
+        start = self.theta[features].ravel(), self.b
+        w, self.b, zero = minimise(self.sub, *start, self.radius[chosen], target, self.scale, self.widths)
+        self.theta = self.sub.embedded(w)
+        # the copy v_g of a group inside its ball is zero: so are its weights
+        self.rounded = self.sub.embedded(np.where(zero, 0.0, w))
+
+    def repair(self) -> tuple[float, Array]:
+        """A dual point for the rounded weights: the relative gap that it proves, and what of the pull nothing takes."""
+        parts, stack, kernels = self.parts, self.stack, self.kernels
+        groups = (stack.indptr, stack.indices, stack.radii)
+        if parts.model.intercept:
+            _, self.b = refit(parts, self.rounded, self.b, np.zeros((parts.shape[0], 0)))
+        scores = parts.model.scores(self.rounded, self.b)
+        left = -np.asarray(self.Xt @ parts.smooth_score_grad(scores)) - parts.quadratic_grad(self.rounded)
+        left = left.ravel()
+        fixed = np.repeat(self.inside, parts.n_outputs).view(np.uint8)
+        if self.sub is not None:
+            chosen, norms = self._flat(self.sub.features), self.sub.norms
+            taken = np.zeros(len(chosen))
+            kernels.add_adjoint(norms.indices, norms.y, taken, 1.0)
+            norms.hand_back(left[chosen] - taken, self.lam[chosen], self.q)
+            kernels.make_room(*groups, self.q, fixed)
+        kernels.add_adjoint(stack.indices, self.q, left, -1.0)
+        kernels.repair(*groups, self.q, left, self.lam, fixed, self.sweeps)
+        missing = np.maximum(np.abs(left) - self.lam, 0.0)
+        missing[fixed != 0] = 0.0
+        settled = np.count_nonzero(missing) < 0.05 * np.count_nonzero(fixed)
+        self.sweeps = SWEEPS if settled else 1
+        if settled:
+            kernels.repair(*groups, self.q, left, self.lam, np.zeros_like(fixed), SWEEPS)
+        return self._gap(scores, left), missing
+
+    def _gap(self, scores: Array, left: Array) -> float:
+        """The gap that the dual point proves when it is scaled to be feasible."""
+        parts, held = self.parts, self.ridge > 0
+        excess = np.maximum(np.abs(left) - self.lam, 0.0)
+        s = 1.0 / (1.0 + float(np.max(excess[~held] / self.radius[~held], initial=0.0)))
+        points = tuple(piece.grad(piece.forward(scores)) for piece in parts.score_pieces)
+        cost = ScoreDual(self.rounded, scores, points, scores).cost(parts, s)
+        cost += s**2 * parts.quadratic_value(self.rounded)
+        cost += float(np.sum(excess[held] ** 2 / (4.0 * self.ridge[held])))
+        objective = self._value(scores)
+        self.scale = objective_scale(self.problem, objective)
+        return (objective + cost) / self.scale
+
+    def _value(self, scores: Array) -> float:
+        """The objective at the rounded weights."""
+        parts, stack, w = self.parts, self.stack, self.rounded.ravel()
+        value = sum(piece.value(scores) for piece in parts.score_pieces) + parts.quadratic_value(self.rounded)
+        value += sum(form.value(scores) for form in parts.score_forms) + float(self.lam @ np.abs(w))
+        return float(value + self.kernels.norm_sum(stack.indptr, stack.indices, stack.radii, w))
+
+    def grow(self, missing: Array, least: float) -> bool:
+        """The features with the largest part that nothing takes join the working set; whether there are many."""
+        shape = self.parts.shape
+        worst = (missing / self.radius).reshape(shape).max(axis=1)
+        candidates = np.flatnonzero(worst > least)
+        room = max(LEAST_GROWTH + shape[0] // 30, int(self.inside.sum()))
+        if len(candidates) > room:
+            # by the decrease that a Newton step in the weight alone would bring
+            gain = missing.reshape(shape).max(axis=1)[candidates] / self.parts.column_norms[candidates]
+            candidates = candidates[np.argpartition(-gain, room)[:room]]
+        self.inside[candidates] = True
+        return len(candidates) > 0.05 * int(self.inside.sum())
+
+    def iterate(self, exhausted: bool = False) -> Iterate:
+        """The rounded weights with the dual point."""
+        dual, offset, k = {}, 0, self.parts.n_outputs
+        for piece in self.parts.weight_pieces:
+            size = int(piece.atom.blocks()[0][-1]) * k
+            dual[piece.number] = self.q[offset : offset + size].reshape(-1, k).copy()
+            offset += size
+        return Iterate(self.rounded.copy(), self.b.copy(), dual, exhausted)
+
+
+def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
+    """Rounds of: minimise over the working set, repair the dual point, let features join."""
+    state = _State(problem, start)
+    # the gap aimed at, the one asked of the subproblem, and rounds since the last point was handed out
+    aim, fine, quiet, growing = tol, tol, 0, False
+    if not state.inside.any():
+        _, missing = state.repair()
+        growing = state.grow(missing, 0.0)
+    while True:
+        state.improve(ROUGH if growing else fine)
+        gap, missing = state.repair()
+        settled = not growing
+        growing = state.grow(missing, 0.01 * aim)
+        quiet += 1
+        if gap <= aim or quiet >= QUIET_ROUNDS or fine < FINEST:
+            yield state.iterate(exhausted=fine < FINEST)
+            quiet = 0
+        if gap <= aim:
+            aim = fine = 0.1 * aim  # the driver's own certificate was not content
+        elif settled:
+            fine *= 0.1

@@ -1,0 +1,189 @@
+"""Compiled products of the Newton solver; imported only where they are called, as numba takes long to load."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from cvxstructreg.core.atom import Array
+
+# sums may be reordered (which vectorises them), but infinities and NaN keep their meaning
+_FAST = {"reassoc", "contract", "nsz"}
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def add_gram_product(
+    indptr: np.ndarray, indices: np.ndarray, data: Array, weights: Array, p: Array, shift: float, out: Array
+) -> float:
+    """out += A'u with u = weights * (A p + shift), for a CSR matrix A in one pass; returns the sum of u.
+
+    The indices are unsigned: numba checks signed ones for negative values, which costs up to three times as much.
+    """
+    total = 0.0
+    for i in range(indptr.size - 1):
+        first, last = indptr[i], indptr[i + 1]
+        u = shift
+        for t in range(first, last):
+            u += data[t] * p[indices[t]]
+        u *= weights[i]
+        total += u
+        for t in range(first, last):
+            out[indices[t]] += u * data[t]
+    return total
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def solve_upper(
+    indptr: np.ndarray, indices: np.ndarray, data: Array, order: np.ndarray, inverse: Array, x: Array
+) -> None:
+    """x <- G^-1 x for G = D + U; row t of U belongs to the unknown order[t], its entries to unknowns further on."""
+    for back in range(order.size):
+        t = order.size - 1 - back
+        i = order[t]
+        total = x[i]
+        for e in range(indptr[t], indptr[t + 1]):
+            total -= data[e] * x[indices[e]]
+        x[i] = total * inverse[i]
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def solve_upper_transposed(
+    indptr: np.ndarray, indices: np.ndarray, data: Array, order: np.ndarray, inverse: Array, x: Array
+) -> None:
+    """x <- G^-T x, by the rows of the same G."""
+    for t in range(order.size):
+        i = order[t]
+        solved = x[i] * inverse[i]
+        x[i] = solved
+        for e in range(indptr[t], indptr[t + 1]):
+            x[indices[e]] -= data[e] * solved
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def add_lower_product(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: Array,
+    order: np.ndarray,
+    shift: Array,
+    theta: Array,
+    u: Array,
+    out: Array,
+) -> None:
+    """u += (L - S) theta, then out += (L - S)'u, for S = diag(shift), in one pass over L."""
+    for t in range(order.size):
+        i = order[t]
+        first, last = indptr[t], indptr[t + 1]
+        total = u[i] - shift[i] * theta[i]
+        for e in range(first, last):
+            total += data[e] * theta[indices[e]]
+        u[i] = total
+        out[i] -= shift[i] * total
+        for e in range(first, last):
+            out[indices[e]] += data[e] * total
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def triangular_product(
+    design: tuple[np.ndarray, np.ndarray, Array],
+    weights: Array,
+    upper: tuple[np.ndarray, np.ndarray, Array],
+    lower: tuple[np.ndarray, np.ndarray, Array],
+    order: np.ndarray,
+    diagonals: tuple[Array, Array, Array],
+    v: Array,
+    b: float,
+    work: Array,
+    out: Array,
+) -> float:
+    """out = G^-T (F'F + A'diag(weights)A + diag(ridge)) G^-1 v with F = G + L - S, and all else as above.
+
+    ``diagonals`` are the inverse of D, the S and the ridge; ``b`` is added to A theta; returns the sum of u as
+    :func:`add_gram_product` does. ``work`` is scratch space for two vectors.
+    """
+    inverse, shift, ridge = diagonals
+    theta, u = work[0], work[1]
+    theta[:] = v
+    u[:] = v
+    solve_upper(upper[0], upper[1], upper[2], order, inverse, theta)
+    for i in range(theta.size):
+        out[i] = ridge[i] * theta[i]
+    total = add_gram_product(design[0], design[1], design[2], weights, theta, b, out)
+    add_lower_product(lower[0], lower[1], lower[2], order, shift, theta, u, out)
+    solve_upper_transposed(upper[0], upper[1], upper[2], order, inverse, out)
+    for i in range(u.size):
+        out[i] += u[i]
+    return float(total)
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def solve_upper_block(
+    indptr: np.ndarray, indices: np.ndarray, data: Array, order: np.ndarray, inverse: Array, x: Array
+) -> None:
+    """:func:`solve_upper` for each column of x, with a diagonal of its own."""
+    k = x.shape[1]
+    for back in range(order.size):
+        t = order.size - 1 - back
+        i = order[t]
+        for e in range(indptr[t], indptr[t + 1]):
+            for j in range(k):
+                x[i, j] -= data[e] * x[indices[e], j]
+        for j in range(k):
+            x[i, j] *= inverse[i, j]
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def solve_upper_transposed_block(
+    indptr: np.ndarray, indices: np.ndarray, data: Array, order: np.ndarray, inverse: Array, x: Array
+) -> None:
+    """:func:`solve_upper_transposed` for each column of x."""
+    k = x.shape[1]
+    for t in range(order.size):
+        i = order[t]
+        for j in range(k):
+            x[i, j] *= inverse[i, j]
+        for e in range(indptr[t], indptr[t + 1]):
+            for j in range(k):
+                x[indices[e], j] -= data[e] * x[i, j]
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def add_lower_product_block(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: Array,
+    order: np.ndarray,
+    shift: Array,
+    theta: Array,
+    u: Array,
+    out: Array,
+) -> None:
+    """:func:`add_lower_product` for each column."""
+    k = theta.shape[1]
+    for t in range(order.size):
+        i = order[t]
+        for j in range(k):
+            u[i, j] -= shift[i, j] * theta[i, j]
+        for e in range(indptr[t], indptr[t + 1]):
+            for j in range(k):
+                u[i, j] += data[e] * theta[indices[e], j]
+        for j in range(k):
+            out[i, j] -= shift[i, j] * u[i, j]
+        for e in range(indptr[t], indptr[t + 1]):
+            for j in range(k):
+                out[indices[e], j] += data[e] * u[i, j]
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def multiply_upper_transposed(
+    indptr: np.ndarray, indices: np.ndarray, data: Array, order: np.ndarray, inverse: Array, x: Array, out: Array
+) -> None:
+    """out += G'x for the same G = D + U, for each column."""
+    k = x.shape[1]
+    for t in range(order.size):
+        i = order[t]
+        for j in range(k):
+            out[i, j] += x[i, j] / inverse[i, j]
+        for e in range(indptr[t], indptr[t + 1]):
+            for j in range(k):
+                out[indices[e], j] += data[e] * x[i, j]

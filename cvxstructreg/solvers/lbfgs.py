@@ -1,0 +1,83 @@
+"""L-BFGS with diagonal scaling: the simple second solver for smooth losses plus quadratic penalties.
+
+Nocedal's two-loop recursion (1980) in the coordinates v = diag(H)^(1/2) theta, H the Hessian where it starts, and a
+line search that is a Newton method in one variable. ``scaled=False`` is the plain method that papers report.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+import numpy as np
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.solvers.coordinates import Diagonal
+from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.smooth_objective import SmoothObjective, State, minimise_over, refusal
+
+NAME = "lbfgs"
+ITERATES = True
+
+
+def accepts(problem: Problem) -> Refusal | None:
+    """Smooth terms of the scores with second derivatives, and quadratic terms of the weights."""
+    return refusal(problem)
+
+
+def run(problem: Problem, start: Iterate, tol: float, memory: int = 10, scaled: bool = True) -> Iterator[Iterate]:
+    """``memory`` is the number of pairs kept; ``scaled`` whether weights are scaled by the curvature at the start."""
+    if memory < 1:
+        raise ValueError(f"memory must be at least 1, got {memory}")
+    objective = SmoothObjective(problem)
+    at = objective.state(start.theta.copy(), start.b.copy())
+    space = Diagonal(objective.curvature(at)) if scaled else None
+    pairs: deque[tuple[Array, Array]] = deque(maxlen=memory)
+    value, gradient = objective.value(at), _pulled(objective, at, space)
+    while True:
+        direction = -_inverse_times(pairs, gradient)
+        step = objective.state(*_unpacked(direction, space))
+        moved, reached = minimise_over(objective, at, value, [step], max_steps=4)
+        if not reached < value:
+            if not pairs:
+                yield Iterate(at.theta, at.b, exhausted=True)
+                return
+            pairs.clear()  # go on with the gradient alone
+            continue
+        length = np.vdot(at.to(moved).theta, step.theta) + np.vdot(moved.b - at.b, step.b)
+        length /= np.vdot(step.theta, step.theta) + np.vdot(step.b, step.b)
+        at, value, before = objective.state(moved.theta, moved.b), reached, gradient
+        gradient = _pulled(objective, at, space)
+        change = gradient - before
+        if np.vdot(direction, change) > 0:
+            pairs.append((length * direction, change))
+        yield Iterate(at.theta, at.b)
+
+
+def _pulled(objective: SmoothObjective, at: State, space: Diagonal | None) -> Array:
+    """The gradient in the scaled coordinates, with the intercepts as a last row."""
+    gradient, slope = objective.gradient(at)
+    return np.vstack(space.pull(gradient, slope) if space is not None else (gradient, slope))
+
+
+def _unpacked(x: Array, space: Diagonal | None) -> tuple[Array, Array]:
+    """Weights and intercepts of scaled coordinates."""
+    theta, b = x[:-1], x[-1]
+    return space.to_weights(theta, b) if space is not None else (theta, b)
+
+
+def _inverse_times(pairs: deque[tuple[Array, Array]], g: Array) -> Array:
+    """The two-loop recursion: the inverse Hessian by pairs (s, y) of steps and changes of the gradient, times g."""
+    q = g.copy()
+    shares = []
+    for s, y in reversed(pairs):
+        share = np.vdot(s, q) / np.vdot(s, y)
+        q -= share * y
+        shares.append(share)
+    if pairs:
+        s, y = pairs[-1]
+        q *= np.vdot(s, y) / np.vdot(y, y)
+    for (s, y), share in zip(pairs, reversed(shares), strict=True):
+        q += (share - np.vdot(y, q) / np.vdot(s, y)) * s
+    return q

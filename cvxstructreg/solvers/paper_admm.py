@@ -1,0 +1,108 @@
+"""The ADMM of Yogatama and Smith (2014, Algorithm 1) for overlapping groups, as published.
+
+    minimize  loss(Xw + b) + w'Mw + sum_j lam_j |w_j| + sum_g c_g ||v_g||   subject to  v = Kw
+
+One iteration: w by proximal gradient steps on the augmented Lagrangian, in which the copies only enter by
+rho/2 sum_j N_j (w_j - m_j)^2, N_j the number of groups that hold feature j and m_j the mean of its copies v - u; each
+v_g by block soft thresholding; u by the residual. Stopped after few iterations, as published, it is an estimator of its
+own, in effect with a ridge weighted by N_j: the weights handed out are w, not the copies, with the gap they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.normal_form import NormalForm
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.solvers.group_newton import accepts
+from cvxstructreg.solvers.iterate import Iterate
+
+__all__ = ["ITERATES", "NAME", "accepts", "run"]
+
+NAME = "sentence_admm"
+ITERATES = True
+
+#: Relative residuals at which ``stop`` ends the iterations; most proximal gradient steps for one w.
+SMALL, W_STEPS = 1e-3, 1000
+
+
+def run(
+    problem: Problem, start: Iterate, tol: float, rho: float = 1.0, w_tol: float = 1e-5, stop: bool = False
+) -> Iterator[Iterate]:
+    """``rho`` is the penalty, ``w_tol`` the relative change of w that ends its steps; ``stop`` ends by the residuals.
+
+    Each iteration is handed out, so that ``max_iter`` truncates.
+    """
+    if not rho > 0 or not w_tol > 0:
+        raise ValueError(f"rho and w_tol must be positive, got {rho} and {w_tol}")
+    parts = problem.normal_form
+    pieces = parts.weight_pieces
+    theta, b = start.theta, start.b
+    copies = [piece.forward(theta) for piece in pieces]
+    multipliers = [
+        start.dual[piece.number] / rho if piece.number in start.dual else np.zeros_like(copy)
+        for piece, copy in zip(pieces, copies, strict=True)
+    ]
+    step = _WeightStep(parts, rho, w_tol)
+    while True:
+        pairs = zip(pieces, copies, multipliers, strict=True)
+        target = sum(piece.adjoint(v - u) for piece, v, u in pairs)
+        theta, b = step(theta, b, np.asarray(target))
+        moved, apart, size, held = np.zeros_like(theta), 0.0, 0.0, np.zeros_like(theta)
+        for t, piece in enumerate(pieces):
+            z, old = piece.forward(theta), copies[t]
+            copies[t] = piece.atom.prox(z + multipliers[t], piece.scale / rho)
+            multipliers[t] = multipliers[t] + z - copies[t]
+            moved += piece.adjoint(copies[t] - old)
+            held += piece.adjoint(multipliers[t])
+            apart += float(np.sum((z - copies[t]) ** 2))
+            size = max(size, float(np.sum(z**2)), float(np.sum(copies[t] ** 2)))
+        dual = {piece.number: rho * u for piece, u in zip(pieces, multipliers, strict=True)}
+        small = apart <= SMALL**2 * size and np.linalg.norm(moved) <= SMALL * np.linalg.norm(held)
+        yield Iterate(theta, b, dual, exhausted=bool(stop and small))
+
+
+class _WeightStep:
+    """argmin over (w, b) of loss + w'Mw + sum lam |w| + rho/2 sum_j N_j w_j^2 - rho <target, w>."""
+
+    def __init__(self, parts: NormalForm, rho: float, tol: float) -> None:
+        assert parts.piece_diagonal is not None  # every K picks rows
+        self.parts, self.rho, self.tol = parts, rho, tol
+        self.counts = parts.piece_diagonal[:, None]
+        self.step = 1.0
+
+    def _smooth(self, w: Array, b: Array, target: Array) -> tuple[float, Array]:
+        """The smooth terms, and the scores."""
+        parts, scores = self.parts, self.parts.model.scores(w, b)
+        value = sum(piece.value(scores) for piece in parts.score_pieces) + parts.quadratic_value(w)
+        value += sum(form.value(scores) for form in parts.score_forms)
+        value += self.rho * float(np.sum((0.5 * self.counts * w - target) * w))
+        return float(value), scores
+
+    def __call__(self, w: Array, b: Array, target: Array) -> tuple[Array, Array]:
+        """Proximal gradient steps with backtracking until the relative change is small."""
+        parts = self.parts
+        value, scores = self._smooth(w, b, target)
+        for _ in range(W_STEPS):
+            slope = parts.smooth_score_grad(scores)
+            grad = parts.model.adjoint(slope) + parts.quadratic_grad(w) + self.rho * (self.counts * w - target)
+            grad_b = slope.sum(axis=0) if parts.model.intercept else np.zeros_like(b)
+            self.step *= 1.5
+            while True:
+                moved = w - self.step * grad
+                if parts.separable is not None:
+                    moved = parts.separable.prox(moved, self.step)
+                moved_b = b - self.step * grad_b
+                trial, scores = self._smooth(moved, moved_b, target)
+                change = float(np.sum((moved - w) ** 2) + np.sum((moved_b - b) ** 2))
+                linear = float(np.sum(grad * (moved - w)) + np.sum(grad_b * (moved_b - b)))
+                if trial <= value + linear + change / (2.0 * self.step) + 1e-14 * abs(value):
+                    break
+                self.step *= 0.5
+            w, b, value = moved, moved_b, trial
+            if change <= self.tol**2 * float(np.sum(w**2) + np.sum(b**2)):
+                break
+        return w, b

@@ -1,0 +1,361 @@
+"""The objective of the second-order solvers: smooth terms of the scores plus quadratic terms of the weights.
+
+    P(theta, b) = phi(F) + <theta, M theta>,   F = X theta + 1 b'
+
+A :class:`State` keeps F and M theta with the point, so that moving along directions whose images are known costs no
+product with X or M.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.core.normal_form import NormalForm, Piece, ScaledForm
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.quadratic_form import QuadraticForm
+from cvxstructreg.solvers.coordinates import LEAST_SHARE, PivotedRows
+from cvxstructreg.solvers.iterate import Refusal
+
+#: From this many stored entries on, compiled products pay for loading the compiler.
+COMPILE_FROM = 50_000
+#: The diagonal of the curvature is exact up to this many outputs, and estimated from random signs beyond.
+EXACT_OUTPUTS = 4
+_PIVOTED: WeakKeyDictionary[QuadraticForm, PivotedRows] = WeakKeyDictionary()
+
+
+def refusal(problem: Problem) -> Refusal | None:
+    """Why a problem is not of this form, in words; None if it is."""
+    linear = problem.linear()
+    parts = linear.normal_form
+    for piece in parts.score_pieces:
+        if not piece.atom.can("grad", "hessp"):
+            return Refusal(f"{piece.atom!r} has no second derivatives")
+    if parts.separable is not None:
+        return Refusal("absolute values or bounds on the weights have no gradient")
+    if parts.weight_pieces:
+        name = type(linear.terms[parts.weight_pieces[0].number].atom).__name__
+        return Refusal(f"{name} is not a quadratic function of the weights")
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A point, or a direction, with its images: F = X theta + 1 b' and M theta."""
+
+    theta: Array
+    b: Array
+    scores: Array
+    pulled: Array
+
+    def moved(self, directions: Sequence[State], lengths: Array) -> State:
+        """The point plus a combination of directions."""
+        theta, b, scores, pulled = (x.copy() for x in (self.theta, self.b, self.scores, self.pulled))
+        for direction, length in zip(directions, lengths, strict=True):
+            theta += length * direction.theta
+            b += length * direction.b
+            scores += length * direction.scores
+            pulled += length * direction.pulled
+        return State(theta, b, scores, pulled)
+
+    def to(self, other: State) -> State:
+        """The direction from here to there."""
+        return State(other.theta - self.theta, other.b - self.b, other.scores - self.scores, other.pulled - self.pulled)
+
+
+class SmoothObjective:
+    """Values, gradients and Hessian products of P."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.parts: NormalForm = problem.normal_form
+        self.design = problem.model.design
+        self.intercept = problem.model.intercept
+        self.shape = (problem.model.n_weights, problem.n_outputs)
+        self.quadratic = QuadraticPart(self.parts)
+        self.adjoint = sp.csr_array(self.design.T) if sp.issparse(self.design) and self.shape[1] > 1 else self.design.T
+        self.squares = self.design.copy() if sp.issparse(self.design) else self.design**2
+        if sp.issparse(self.design):
+            self.squares.data **= 2
+        self.rowwise = (
+            self.shape[1] == 1
+            and all(_is_rowwise(piece) for piece in self.parts.score_pieces)
+            and all(scaled.form.diagonal is not None for scaled in self.parts.score_forms)
+        )
+        self.compiled = CompiledRows(self.design) if self.rowwise and _compile(self.design) else None
+
+    def state(self, theta: Array, b: Array) -> State:
+        """The point with its images."""
+        return State(theta, b, np.asarray(self.design @ theta) + b, self.quadratic.apply(theta))
+
+    def score_value(self, scores: Array) -> float:
+        """phi(F)."""
+        total = sum(piece.value(scores) for piece in self.parts.score_pieces)
+        return float(total + sum(form.value(scores) for form in self.parts.score_forms))
+
+    def value(self, at: State) -> float:
+        """P."""
+        return self.score_value(at.scores) + float(np.vdot(at.theta, at.pulled))
+
+    def gradient(self, at: State) -> tuple[Array, Array]:
+        """(X' phi'(F) + 2 M theta, 1' phi'(F)); the second part is zero without intercept."""
+        slope = self.parts.smooth_score_grad(at.scores)
+        grad_b = slope.sum(axis=0) if self.intercept else np.zeros(self.shape[1])
+        return np.asarray(self.adjoint @ slope) + 2.0 * at.pulled, grad_b
+
+    def curvature(self, at: State) -> Curvature:
+        """The Hessian at a point."""
+        return Curvature(self, at)
+
+
+def minimise_over(
+    objective: SmoothObjective, at: State, value: float, directions: list[State], max_steps: int = 8
+) -> tuple[State, float]:
+    """The minimum of P over ``at`` plus the span of the directions, and its value, by damped Newton steps.
+
+    It begins with the whole first direction; with images known, a step costs a few passes over the scores.
+    """
+    linear = 2.0 * np.array([np.vdot(p.theta, at.pulled) for p in directions])
+    gram = 2.0 * np.array([[np.vdot(p.theta, q.pulled) for q in directions] for p in directions])
+    quadratic = value - objective.score_value(at.scores)
+    parts = objective.parts
+
+    def scores_at(c: Array) -> Array:
+        return np.asarray(at.scores + sum(x * p.scores for x, p in zip(c, directions, strict=True)))
+
+    def value_at(c: Array) -> float:
+        return objective.score_value(scores_at(c)) + quadratic + float(linear @ c + 0.5 * c @ gram @ c)
+
+    c, best = np.zeros(len(directions)), value
+    trial = np.eye(len(directions))[0]
+    for _ in range(max_steps):
+        reached, halvings = value_at(trial), 0
+        while not reached < best and halvings < 30:
+            trial, halvings = 0.5 * (trial + c), halvings + 1
+            reached = value_at(trial)
+        if not reached < best:
+            break
+        gain, c, best = best - reached, trial, reached
+        if gain <= 0.01 * (value - best):
+            break
+        scores = scores_at(c)
+        slope = parts.smooth_score_grad(scores)
+        gradient = np.array([np.vdot(p.scores, slope) for p in directions]) + linear + gram @ c
+        bent = [parts.smooth_score_hessp(scores, p.scores) for p in directions]
+        hessian = np.array([[np.vdot(p.scores, q) for q in bent] for p in directions]) + gram
+        trial = c - np.linalg.lstsq(hessian, gradient, rcond=1e-12)[0]
+    return at.moved(directions, c), best
+
+
+class Curvature:
+    """The Hessian X' phi''(F) X + 2 M at a point, with the intercepts as further variables."""
+
+    def __init__(self, objective: SmoothObjective, at: State) -> None:
+        self.objective, self.scores = objective, at.scores
+        self.rows = score_diagonal(objective.parts, at.scores)
+
+    @cached_property
+    def _of_data(self) -> Array:
+        return np.asarray(self.objective.squares.T @ self.rows)
+
+    def diagonal(self, without: PivotedRows | None = None) -> tuple[Array, Array]:
+        """Its diagonal, up to entries off the diagonal of phi''; without those rows of the quadratic part."""
+        quadratic = self.objective.quadratic
+        fixed = quadratic.diagonal if without is None else quadratic.rest_diagonal
+        return self._of_data + 2.0 * fixed[:, None], self.rows.sum(axis=0)
+
+    def times(self, p: Array, pb: Array, without: PivotedRows | None = None) -> tuple[Array, Array]:
+        """The Hessian times (p, pb); without those rows of the quadratic part."""
+        objective = self.objective
+        if objective.compiled is not None:
+            out = np.zeros_like(p)
+            total = objective.compiled.add_gram(self.rows, p, float(pb[0]), out)
+            out_b = np.array([total])
+        else:
+            scores = np.asarray(objective.design @ p) + pb
+            bent = self.rows * scores if objective.rowwise else objective.parts.smooth_score_hessp(self.scores, scores)
+            out, out_b = np.asarray(objective.adjoint @ bent), bent.sum(axis=0)
+        if without is None:
+            objective.quadratic.add(p, 2.0, out)
+        else:
+            objective.quadratic.add_rest(p, 2.0, out)
+        return out, out_b if objective.intercept else np.zeros_like(out_b)
+
+
+class QuadraticPart:
+    """M = N'N + diag(weights) + others: one sparse factor N with scaled rows, a diagonal, and what is neither."""
+
+    def __init__(self, parts: NormalForm) -> None:
+        d = parts.model.n_weights
+        self.weights, self.diagonal = np.zeros(d), np.zeros(d)
+        self.others: list[ScaledForm] = []
+        self.factored: list[ScaledForm] = []
+        for scaled in parts.weight_forms:
+            form = scaled.form
+            if form.diagonal is not None:
+                self.weights += scaled.scale * form.diagonal
+            elif sp.issparse(form.factor) and not form.is_operator:
+                self.factored.append(scaled)
+            else:
+                self.others.append(scaled)
+            # with eliminated variables this is an upper bound, which serves a preconditioner as well
+            squares = form.matrix.diagonal() if form.factor is None else column_squares(form.factor)
+            self.diagonal += scaled.scale * squares
+        factors = [np.sqrt(scaled.scale) * scaled.form.factor for scaled in self.factored]
+        self.factor = sp.csr_array(sp.vstack(factors)) if factors else None
+        self.factor_diagonal = column_squares(self.factor) if self.factor is not None else np.zeros(d)
+        self.product = GramProduct(self.factor) if self.factor is not None else None
+
+    @cached_property
+    def pivoted(self) -> PivotedRows | None:
+        """The rows of sqrt(2) N that make triangular coordinates, where that pays."""
+        if self.product is None or self.product.compiled is None:
+            return None
+        if len(self.factored) == 1:  # as along a path, where strengths change and the network does not
+            form, scale = self.factored[0].form, self.factored[0].scale
+            if form not in _PIVOTED:
+                _PIVOTED[form] = PivotedRows(form.factor)
+            rows = _PIVOTED[form].scaled(float(np.sqrt(2.0 * scale)))
+        else:
+            rows = PivotedRows(np.sqrt(2.0) * self.factor)
+        return rows if rows.share >= LEAST_SHARE else None
+
+    @cached_property
+    def rest(self) -> GramProduct | None:
+        """The other rows of N."""
+        assert self.pivoted is not None
+        return GramProduct(np.sqrt(0.5) * self.pivoted.rest) if self.pivoted.rest.nnz else None
+
+    @property
+    def rest_is_diagonal(self) -> bool:
+        """Whether M without the pivoted rows is the diagonal ``weights``."""
+        return self.rest is None and not self.others
+
+    @cached_property
+    def rest_diagonal(self) -> Array:
+        """The diagonal of M without the pivoted rows."""
+        assert self.pivoted is not None
+        without = self.diagonal - self.factor_diagonal + 0.5 * column_squares(self.pivoted.rest)
+        return np.maximum(without, self.weights)  # round-off may have taken the last digits of a small ridge
+
+    def apply(self, p: Array) -> Array:
+        """M p."""
+        out = np.zeros_like(p)
+        self.add(p, 1.0, out)
+        return out
+
+    def add(self, p: Array, scale: float, out: Array) -> None:
+        """out += scale * M p."""
+        if self.product is not None:
+            self.product.add(p, scale, out)
+        self._add_others(p, scale, out)
+
+    def add_rest(self, p: Array, scale: float, out: Array) -> None:
+        """out += scale * M p without the pivoted rows."""
+        if self.rest is not None:
+            self.rest.add(p, scale, out)
+        self._add_others(p, scale, out)
+
+    def _add_others(self, p: Array, scale: float, out: Array) -> None:
+        out += scale * self.weights[:, None] * p
+        for scaled in self.others:
+            out += (scale * scaled.scale) * scaled.form.apply(p)
+
+
+class GramProduct:
+    """A'diag(u)A p for a sparse matrix A."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix
+        self.compiled = CompiledRows(matrix) if _compile(matrix) else None
+        self._ones = np.ones((matrix.shape[0], 1))
+
+    @cached_property
+    def _transposed(self) -> Any:
+        return sp.csr_array(self.matrix.T)
+
+    def add(self, p: Array, scale: float, out: Array) -> None:
+        """out += scale * A'A p."""
+        if self.compiled is not None and p.shape[1] == 1:
+            self.compiled.add_gram(scale * self._ones, p, 0.0, out)
+        else:
+            out += scale * (self._transposed @ (self.matrix @ p))
+
+
+class CompiledRows:
+    """A CSR matrix A in the types of the compiled kernels."""
+
+    def __init__(self, matrix: Any) -> None:
+        from cvxstructreg.solvers.kernels_newton import add_gram_product
+
+        self._kernel = add_gram_product
+        self.arrays = (
+            np.ascontiguousarray(matrix.indptr, dtype=np.uint32),
+            np.ascontiguousarray(matrix.indices, dtype=np.int32).view(np.uint32),
+            np.ascontiguousarray(matrix.data, dtype=np.float64),
+        )
+
+    def add_gram(self, weights: Array, p: Array, shift: float, out: Array) -> float:
+        """out += A'u, u = weights * (A p + shift), in one pass over A, for one column; returns the sum of u."""
+        column = np.ascontiguousarray(p[:, 0])
+        return float(self._kernel(*self.arrays, np.ascontiguousarray(weights[:, 0]), column, shift, out[:, 0]))
+
+
+def _compile(matrix: Any) -> bool:
+    """Whether compiled products pay: always once the compiler is there, else for large matrices only."""
+    if not sp.issparse(matrix) or matrix.nnz >= 2**31:
+        return False
+    return matrix.nnz >= COMPILE_FROM or "cvxstructreg.solvers.kernels_newton" in sys.modules
+
+
+def score_diagonal(parts: NormalForm, scores: Array) -> Array:
+    """The diagonal of phi'' at F, n x k; entries that a map K mixes are taken as if they were not."""
+    total = np.zeros_like(scores)
+    for scaled in parts.score_forms:
+        form = scaled.form
+        squares = column_squares(form.factor) if form.factor is not None else form.matrix.diagonal()
+        total += 2.0 * scaled.scale * squares[:, None]
+    for piece in parts.score_pieces:
+        diagonal = piece.scale * _atom_diagonal(piece, piece.forward(scores))
+        if piece.K is not None:
+            squares = piece.K.multiply(piece.K) if sp.issparse(piece.K) else piece.K**2
+            diagonal = np.asarray(squares.T @ diagonal)
+        total += diagonal
+    return total
+
+
+def _atom_diagonal(piece: Piece, z: Array) -> Array:
+    """The diagonal of the atom's Hessian, for atoms that are sums over rows."""
+    k = z.shape[1]
+    if k <= EXACT_OUTPUTS:
+        columns = []
+        for j in range(k):
+            p = np.zeros_like(z)
+            p[:, j] = 1.0
+            columns.append(piece.atom.hessp(z, p)[:, j])
+        return np.maximum(np.column_stack(columns), 0.0)
+    # r * (H r) has the diagonal of H as its mean over random signs r
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=z.shape)
+    return np.maximum(signs * piece.atom.hessp(z, signs), 0.0)
+
+
+def _is_rowwise(piece: Piece) -> bool:
+    """Whether the piece is a sum over rows of functions of the score of one row."""
+    picks = piece.K is None or (sp.issparse(piece.K) and np.all(np.diff(sp.csr_array(piece.K).indptr) <= 1))
+    return isinstance(piece.atom, Loss) and bool(picks)
+
+
+def column_squares(matrix: Any) -> Array:
+    """The squared norms of the columns."""
+    if sp.issparse(matrix):
+        csr = sp.csr_array(matrix)
+        return np.bincount(csr.indices, weights=csr.data**2, minlength=csr.shape[1]).astype(float)
+    return np.asarray(np.sum(matrix**2, axis=0))

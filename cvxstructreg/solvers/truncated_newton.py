@@ -1,0 +1,129 @@
+"""Truncated Newton: smooth losses plus quadratic penalties.
+
+The Newton system is solved by conjugate gradients in well-conditioned coordinates, as accurately as the quadratic
+model has proved to be so far and never more than the tolerance needs. Then the objective is minimised over the span of
+the new step, the step before and the point itself: their images under X and M are known, so that this costs no product
+with either. (Where the classes can nearly be separated, stretching the point is what a Newton method spends its first
+steps on.)
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.certificate import objective_scale
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.solvers.coordinates import coordinates
+from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.smooth_objective import Curvature, SmoothObjective, minimise_over, refusal
+
+NAME = "newton"
+ITERATES = True
+
+#: Newton steps between two iterates that are handed over although the bound of the gap is not within tolerance.
+REPORT_EVERY = 15
+#: Newton steps between two points whose scores are computed anew.
+REFRESH_EVERY = 5
+#: Conjugate gradients stop when a step gains less than PATIENCE * doubt times the average step so far, or when the
+#: residual is ACCURACY times the gradient at which the tolerance is met. Doubt falls by FALL at once at most: a step
+#: that was short says little about longer ones.
+PATIENCE, ACCURACY, FALL = 1.2, 0.9, 0.3
+
+
+def accepts(problem: Problem) -> Refusal | None:
+    """Smooth terms of the scores with second derivatives, and quadratic terms of the weights."""
+    return refusal(problem)
+
+
+def run(problem: Problem, start: Iterate, tol: float, max_cg: int = 1000) -> Iterator[Iterate]:
+    """``max_cg`` limits the conjugate gradient steps for one Newton step."""
+    objective = SmoothObjective(problem)
+    mu = float(problem.normal_form.ridge.min())
+    at = objective.state(start.theta.copy(), start.b.copy())
+    value, before, doubt, promised = objective.value(at), None, 1.0, np.inf
+    for count in itertools.count(1):
+        gradient, slope_b = objective.gradient(at)
+        size = _norm(gradient, slope_b)
+        # the gap is at most |g|^2 / (4 mu); aim at half of what is asked
+        goal = 0.5 * tol * objective_scale(problem, value)
+        reach = float(np.sqrt(4.0 * mu * goal))
+        if size <= reach or (promised <= 0.01 * goal and doubt <= 0.1) or count % REPORT_EVERY == 0:
+            yield Iterate(at.theta, at.b)
+        solver = NewtonStep(objective.curvature(at), max_cg)
+        step = objective.state(*solver.solve(gradient, slope_b, ACCURACY * min(size, reach), PATIENCE * doubt))
+        promised = solver.decrease
+        doubt = _doubt(promised, value - objective.value(at.moved([step], np.ones(1))), value, doubt)
+        moved, reached = minimise_over(objective, at, value, [step] if before is None else [step, before, at])
+        if not reached < value:
+            # at the end of the digits of the objective the gradient may still have some
+            moved, reached = at.moved([step], np.ones(1)), value
+            if not _norm(*objective.gradient(moved)) < 0.5 * size:
+                yield Iterate(at.theta, at.b, exhausted=True)
+                return
+        before = at.to(moved)
+        # the images have moved along with the point; now and then they are computed anew, before round-off adds up
+        at, value = objective.state(moved.theta, moved.b) if count % REFRESH_EVERY == 0 else moved, reached
+
+
+def _norm(x: Array, xb: Array) -> float:
+    return float(np.sqrt(np.vdot(x, x) + np.vdot(xb, xb)))
+
+
+def _doubt(promised: float, kept: float, value: float, before: float) -> float:
+    """How far the quadratic model was from the truth for the whole step, between 0 and 1.
+
+    It is the accuracy that the next step deserves: Eisenstat and Walker's (1996) first choice, for the objective.
+    """
+    if promised <= 1e-10 * abs(value):
+        return before  # the difference of two values has no digits left to tell
+    return float(np.clip(max(abs(1.0 - kept / promised), FALL * before), 1e-8, 1.0))
+
+
+class NewtonStep:
+    """H s = -g by conjugate gradients in coordinates v, s = G^-1 v.
+
+    They stop when ||H s + g|| <= accuracy, or (Nash and Sofer 1990) when the steps no longer gain ``patience`` times
+    the average decrease of the quadratic model per step.
+    """
+
+    def __init__(self, curvature: Curvature, max_steps: int) -> None:
+        self.space, self.max_steps = coordinates(curvature), max_steps
+        self.steps, self.decrease = 0, 0.0
+
+    def solve(self, gradient: Array, slope_b: Array, accuracy: float, patience: float) -> tuple[Array, Array]:
+        """The step; ``decrease`` is what the quadratic model promises of it."""
+        space = self.space
+        r, rb = space.pull(-gradient, -slope_b)
+        s, sb = np.zeros_like(r), np.zeros_like(rb)
+        p, pb = r.copy(), rb
+        energy = float(np.vdot(r, r) + np.vdot(rb, rb))
+        ratio = 0.0  # of ||G'r|| to ||r|| when last measured: measuring takes a pass over the factor
+        while self.steps < self.max_steps and energy > 0:
+            hp, hb = space.times(p, pb)
+            curved = float(np.vdot(p, hp) + np.vdot(pb, hb))
+            if curved <= 0:
+                break
+            self.steps += 1
+            length = energy / curved
+            gain = 0.5 * length * energy
+            self.decrease += gain
+            s += length * p
+            sb += length * pb
+            r -= length * hp
+            rb = rb - length * hb
+            was, energy = energy, float(np.vdot(r, r) + np.vdot(rb, rb))
+            if self.steps * gain <= patience * self.decrease:
+                break
+            if ratio * np.sqrt(energy) <= accuracy:
+                norm = space.norm(r, rb)
+                if norm <= accuracy:
+                    break
+                ratio = 0.9 * norm / np.sqrt(energy)
+            p *= energy / was
+            p += r
+            pb = rb + (energy / was) * pb
+        return space.to_weights(s, sb)

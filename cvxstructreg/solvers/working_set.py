@@ -1,0 +1,277 @@
+"""Working sets, prox-Newton steps and coordinate descent, for absolute values, bounds and sparse quadratic terms.
+
+    minimize over (w, b)   sum_i loss_i(x_i'w + b) + sum_j c_j |w_j| + w'Mw   subject to   lower <= w <= upper
+
+The loss needs a gradient and a curvature for each row (``grad`` and ``hess_diag``). An outer iteration takes the
+features that violate optimality most, and those that are not zero; prox-Newton steps over these minimise a quadratic
+model by coordinate descent in compiled code, with a line search on the objective. The gap on all features stops it.
+Friedman, Hastie and Tibshirani (2010) for the passes; Yuan, Ho and Lin (2012) for prox-Newton by coordinates;
+Massias, Gramfort and Salmon (2018) for working sets.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.certificate import objective_scale
+from cvxstructreg.core.normal_form import NormalForm
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.quadratic_form import DENSE_LIMIT
+from cvxstructreg.solvers.iterate import Iterate, Refusal
+
+NAME = "working_set"
+ITERATES = True
+
+#: The smallest working set; else it is twice the support.
+SMALLEST_SET = 100
+#: A quadratic model is solved to this part of the violation, a working set to that part of its first violation.
+INNER = 0.3
+ENOUGH = 0.1
+#: Seconds without news for the driver, which checks its limits then.
+SILENCE = 0.5
+#: Outer iterations without progress before it gives up, and objectives that count as equal.
+STALLED = 5
+ROUND_OFF = 1e-13
+
+
+def accepts(problem: Problem) -> Refusal | None:
+    """One loss with a curvature for each row, one output, absolute values or bounds, quadratic terms as matrices."""
+    parts = problem.linear().normal_form
+    if problem.n_outputs != 1:
+        return Refusal(f"there are {problem.n_outputs} outputs; it takes one")
+    if len(parts.score_pieces) != 1 or parts.score_forms:
+        return Refusal("it takes one loss and no other term of the scores")
+    piece = parts.score_pieces[0]
+    if not piece.atom.can("grad", "hess_diag"):
+        return Refusal(f"{piece.atom!r} has no curvature for each row (hess_diag)")
+    if piece.K is not None and np.any(piece.forward(np.ones((problem.model.n_rows, 1))) != 1.0):
+        return Refusal("the loss acts on sums or differences of scores")
+    if parts.weight_pieces:
+        other = problem.linear().terms[parts.weight_pieces[0].number].atom
+        return Refusal(f"{other!r} is neither separable nor quadratic")
+    if parts.separable is None:
+        return Refusal("there are no absolute values or bounds, so that no weight is zero and all would be in the set")
+    for scaled in parts.weight_forms:
+        if scaled.form.is_operator:
+            return Refusal("a quadratic term has no sparse matrix, as virtual nodes were eliminated")
+        given = scaled.form.factor if scaled.form.factor is not None else scaled.form.matrix
+        if not sp.issparse(given) and given.shape[1] > DENSE_LIMIT:
+            return Refusal(f"a quadratic term has a dense matrix of more than {DENSE_LIMIT} rows")
+    return None
+
+
+def run(problem: Problem, start: Iterate, tol: float, max_newton: int = 10, max_epochs: int = 50) -> Iterator[Iterate]:
+    """``max_newton`` prox-Newton steps on one working set at most, each of at most ``max_epochs`` passes.
+
+    An iterate is handed over when the solver's own gap is within ``tol``, and twice a second: these are what
+    ``max_iter`` of a solve counts.
+    """
+    state = State(problem, start)
+    target, stalled, told = tol, 0, time.monotonic()
+    objective = violation = np.inf
+    while stalled < STALLED:
+        gap = state.look()
+        if gap <= target or time.monotonic() - told > SILENCE:
+            yield state.iterate()
+            told = time.monotonic()
+        if gap <= target:
+            target = 0.2 * max(gap, 0.0)  # the certificate wanted more
+        # near the optimum objectives differ by round-off only, but violations still fall
+        better = state.objective < objective - ROUND_OFF * abs(objective) or state.worst < 0.9 * violation
+        stalled = 0 if better else stalled + 1
+        objective, violation = min(objective, state.objective), min(violation, state.worst)
+        state.improve(max_newton, max_epochs)
+    yield state.iterate(exhausted=True)
+
+
+class State:
+    """A point, its scores and Q w with Q = 2M, and what is derived from them."""
+
+    def __init__(self, problem: Problem, start: Iterate) -> None:
+        from cvxstructreg.solvers import kernels_cd
+
+        self.kernels, self.problem = kernels_cd, problem
+        parts, model = problem.normal_form, problem.model
+        (self.piece,), self.separable = parts.score_pieces, parts.separable
+        assert self.separable is not None
+        d = model.n_weights
+        self.design = design_columns(problem)
+        self.X = as_columns(self.design)
+        quadratic = quadratic_matrix(parts)
+        self.Q, self.diagonal = as_columns(quadratic), np.asarray(quadratic.diagonal(), dtype=float)
+        self.box = np.empty((3, d))
+        part = self.separable
+        for row, values in zip(self.box, (part.weights, part.lower, part.upper), strict=True):
+            row[:] = np.broadcast_to(values, (d, 1))[:, 0]
+        self.intercept = model.intercept
+        self.ridge = parts.ridge
+        self.always = np.flatnonzero(self.box[0] == 0.0)
+        self.all = np.arange(d)
+        self.w = np.clip(start.theta[:, 0], self.box[1], self.box[2])
+        self.b = float(start.b[0])
+        self.z = np.asarray(self.design @ self.w) + self.b
+        self.Qw = np.asarray(quadratic @ self.w)
+        self.slope, self.score = np.empty(d), np.empty(d)
+        self.refresh()
+
+    def iterate(self, exhausted: bool = False) -> Iterate:
+        """The point for the driver."""
+        return Iterate(self.w[:, None].copy(), np.array([self.b]), exhausted=exhausted)
+
+    def loss(self, z: Array) -> float:
+        """The loss at given scores."""
+        return self.piece.scale * self.piece.atom.value(z[:, None])
+
+    def refresh(self, loss: float | None = None) -> None:
+        """Value (if it is not known), gradient and curvature of the loss at the scores."""
+        self.loss_value = self.loss(self.z) if loss is None else loss
+        z = self.z[:, None]
+        self.g = self.piece.scale * self.piece.atom.grad(z)[:, 0]
+        self.h = self.piece.scale * self.piece.atom.hess_diag(z)[:, 0]
+
+    def penalty(self, w: Array, Qw: Array, support: Any) -> float:
+        """The terms of the weights, where w is zero outside the support."""
+        v = w[support]
+        return float(self.box[0][support] @ np.abs(v) + 0.5 * (v @ Qw[support]))
+
+    def look(self) -> float:
+        """The gradient on all features, the violations, and the relative gap."""
+        self.centre_intercept()
+        if len(self.X) == 1:
+            self.slope = self.design.T @ self.g + self.Qw
+        else:
+            self.kernels.gradient_on(self.X, self.all, self.g, self.slope)
+            self.slope += self.Qw
+        self.worst = self.kernels.violations(self.all, self.w, self.slope, self.box, self.score)
+        support = np.flatnonzero(self.w)
+        self.objective = self.loss_value + self.penalty(self.w, self.Qw, support)
+        self.support = support
+        return self.gap() / objective_scale(self.problem, self.objective)
+
+    def centre_intercept(self) -> None:
+        """Newton steps for the intercept alone, as long as they help: the dual point asks for sum(g) = 0."""
+        for _ in range(3 if self.intercept else 0):
+            z, b, g, h = self.z, self.b, self.g, self.h
+            excess, mass = g.sum(), h.sum()
+            if mass <= 0.0 or abs(excess) <= 1e-9 * np.abs(g).sum():
+                return
+            self.z, self.b = z - excess / mass, b - excess / mass
+            self.refresh()
+            if abs(self.g.sum()) > abs(excess):
+                self.z, self.b, self.g, self.h = z, b, g, h
+                return
+
+    def gap(self) -> float:
+        """The duality gap at u = s g, with s <= 1 as large as feasibility allows, as certificates do it.
+
+        Features without penalty are left to the certificate, which minimises over them exactly. Infinite where it is
+        so large that its value is of no interest.
+        """
+        s, excess_cost, taken_cost = self.kernels.dual_scale(self.w, self.slope, self.box, self.ridge)
+        if s < 0.9:
+            return np.inf
+        quadratic = 0.5 * float(self.w @ self.Qw)
+        conj = self.piece.conj(s * self.g[:, None])
+        return self.objective + conj + s * s * quadratic + excess_cost + taken_cost
+
+    def working_set(self) -> Any:
+        """The support, the features without absolute value, and those that violate most."""
+        size = max(SMALLEST_SET, 2 * self.support.size)
+        if size >= self.w.size:
+            return self.all
+        priority = self.score.copy()
+        priority[self.support] = priority[self.always] = np.inf
+        size = max(size, self.support.size + self.always.size)
+        return np.sort(np.argpartition(-priority, size - 1)[:size]) if size < self.w.size else self.all
+
+    def improve(self, max_newton: int, max_epochs: int) -> None:
+        """Prox-Newton steps on a working set."""
+        features = self.working_set()
+        first = worst = self.kernels.violations(features, self.w, self.slope, self.box, self.score)
+        for _ in range(max_newton):
+            if not self.newton_step(features, INNER * worst, max_epochs):
+                break
+            self.kernels.gradient_on(self.X, features, self.g, self.slope)
+            self.slope[features] += self.Qw[features]
+            worst = self.kernels.violations(features, self.w, self.slope, self.box, self.score)
+            if worst <= ENOUGH * first:
+                break
+
+    def newton_step(self, features: Any, tol: float, max_epochs: int) -> bool:
+        """Minimise the quadratic model over the features, then backtrack on the objective."""
+        w, Qw = self.w.copy(), self.Qw.copy()
+        change, shift, self.epochs = self.kernels.minimise_model(
+            self.X,
+            self.Q,
+            features,
+            self.diagonal,
+            self.box,
+            self.intercept,
+            self.h,
+            self.g.copy(),
+            w,
+            Qw,
+            tol,
+            max_epochs,
+        )
+        return self.backtrack(w, Qw, change, shift, features)
+
+    def backtrack(self, w: Array, Qw: Array, change: Array, shift: float, features: Any) -> bool:
+        """Go to w, or towards it as far as the objective falls enough; whether it does at all."""
+        penalty, after = self.penalty(self.w, self.Qw, features), self.penalty(w, Qw, features)
+        before = self.loss_value + penalty
+        decrease = float(self.g @ change) + after - penalty
+        t, slack = 1.0, ROUND_OFF * abs(before)
+        if not decrease < slack:
+            return False
+        trial_w, trial_Qw, trial_z = w, Qw, self.z + change
+        while not (loss := self.loss(trial_z)) + after <= before + 0.01 * t * decrease + slack:
+            t *= 0.5
+            if t < 1e-9:
+                return False
+            trial_w, trial_Qw = self.w + t * (w - self.w), self.Qw + t * (Qw - self.Qw)
+            trial_z = self.z + t * change
+            after = self.penalty(trial_w, trial_Qw, features)
+        self.w, self.Qw, self.z, self.b = trial_w, trial_Qw, trial_z, self.b + t * shift
+        self.refresh(loss)
+        return True
+
+
+def design_columns(problem: Problem) -> Any:
+    """The rows of the design matrix that the loss sees, by columns."""
+    piece = problem.normal_form.score_pieces[0]
+    if piece.K is None:
+        return problem.model.columns
+    design = piece.K @ problem.model.design
+    return sp.csc_array(design) if sp.issparse(design) else np.asfortranarray(design)
+
+
+def as_columns(matrix: Any) -> tuple[Any, ...]:
+    """The arrays of a matrix by columns as the kernels take them: one type for each kind of storage."""
+    if not sp.issparse(matrix):
+        return (_frozen(np.require(matrix, float, ["F", "A"])),)
+    indices = matrix.indices
+    # a view of int32 costs nothing
+    unsigned = indices.view(np.uint32) if indices.dtype == np.int32 else indices.astype(np.uint32)
+    parts = (np.require(matrix.data, float, "A"), unsigned, matrix.indptr.astype(np.int64))
+    return tuple(_frozen(np.ascontiguousarray(part)) for part in parts)
+
+
+def _frozen(array: Array) -> Array:
+    """A read-only view: numba compiles anew for each of the two kinds, and users hand in both."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def quadratic_matrix(parts: NormalForm) -> Any:
+    """Q = 2M as a sparse matrix; as it is symmetric, its rows are its columns."""
+    d = parts.model.n_weights
+    scaled = [(2.0 * part.scale) * sp.csr_array(part.form.matrix) for part in parts.weight_forms]
+    return sum(scaled[1:], scaled[0]) if scaled else sp.csr_array((d, d))

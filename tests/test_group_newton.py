@@ -1,0 +1,414 @@
+"""Overlapping groups by group_newton and by the published ADMM, against the reference."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import cvxstructreg as csr
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.solvers import group_newton, paper_admm, registry
+from random_problems import random_graph
+
+
+def some_groups(rng, d, n_groups=12, largest=5, **options):
+    members = [
+        sorted(rng.choice(d, size=rng.integers(1, largest + 1), replace=False).tolist()) for _ in range(n_groups)
+    ]
+    return csr.Groups(members, n_features=d, **options)
+
+
+def data(rng, n=30, d=12, sparse=False):
+    X = rng.normal(size=(n, d))
+    return sp.csr_array(X * (rng.random((n, d)) < 0.5)) if sparse else X
+
+
+def labels(rng, n=30):
+    return rng.permutation(np.arange(n) % 2)
+
+
+def basic(rng, X, groups=None, lam=0.3, lam1=0.2, **model):
+    groups = some_groups(rng, X.shape[1]) if groups is None else groups
+    penalty = lam1 * csr.L1() + lam * csr.GroupLasso(groups)
+    return csr.Problem(csr.Linear(X, **model), csr.Logistic(labels(rng)) + penalty)
+
+
+def sample_weights(rng, X, groups):
+    loss = csr.Logistic(labels(rng), sample_weight=rng.uniform(0.0, 2.0, size=30))
+    return csr.Problem(csr.Linear(X), loss + 0.1 * csr.L1() + 0.3 * csr.GroupLasso(groups))
+
+
+def rows(rng, X, groups):
+    loss = csr.Logistic(labels(rng)[:20], rows=rng.permutation(30)[:20])
+    return csr.Problem(csr.Linear(X), loss + 0.1 * csr.L1() + 0.3 * csr.GroupLasso(groups))
+
+
+def no_l1(rng, X, groups):
+    groups = csr.Groups([*groups, np.arange(12)], n_features=12)
+    return csr.Problem(csr.Linear(X), csr.Logistic(labels(rng)) + 0.5 * csr.GroupLasso(groups))
+
+
+def zero_l1_weights(rng, X, groups):
+    groups = csr.Groups([*groups, np.arange(12)], n_features=12)
+    weights = rng.choice([0.0, 1.0], size=12)
+    penalty = csr.L1(weights=weights) + 0.2 * csr.GroupLasso(groups)
+    return csr.Problem(csr.Linear(X), csr.Logistic(labels(rng)) + penalty)
+
+
+def unpenalised(rng, X, groups):
+    weights = np.r_[0.0, 0.0, np.ones(10)]
+    groups = csr.Groups([[3, 4], [4, 5, 6]], n_features=12)
+    penalty = csr.L1(weights=weights) + 0.2 * csr.GroupLasso(groups)
+    return csr.Problem(csr.Linear(X), csr.Logistic(labels(rng)) + penalty)
+
+
+def quadratic(rng, X, groups):
+    penalty = 0.1 * csr.L1() + 0.3 * csr.GroupLasso(groups) + 0.05 * csr.Ridge()
+    penalty = penalty + 0.4 * csr.Laplacian(random_graph(rng, 12, True))
+    return csr.Problem(csr.Linear(X), csr.Logistic(labels(rng)) + penalty)
+
+
+def network(rng, X, groups):
+    penalty = 0.1 * csr.L1() + 0.3 * csr.GroupLasso(groups) + 0.4 * csr.FeatureNetwork(random_graph(rng, 12, True))
+    return csr.Problem(csr.Linear(X), csr.Logistic(labels(rng)) + penalty)
+
+
+def squared(rng, X, groups):
+    return csr.Problem(csr.Linear(X), csr.Squared(rng.normal(size=30)) + 0.1 * csr.L1() + 0.5 * csr.GroupLasso(groups))
+
+
+def squared_hinge(rng, X, groups):
+    loss = csr.SquaredHinge(labels(rng))
+    return csr.Problem(csr.Linear(X), loss + 0.1 * csr.L1() + 0.5 * csr.GroupLasso(groups))
+
+
+def multinomial(rng, X, groups):
+    loss = csr.Multinomial(rng.permutation(np.arange(30) % 3))
+    return csr.Problem(csr.Linear(X), loss + 0.1 * csr.L1() + 0.3 * csr.GroupLasso(groups))
+
+
+def without_intercept(rng, X, groups):
+    return basic(rng, X, groups, intercept=False)
+
+
+def disjoint(rng, X, groups):
+    return basic(rng, X, csr.Groups.from_labels(np.arange(12) % 4))
+
+
+def singletons(rng, X, groups):
+    return basic(rng, X, csr.Groups([[j] for j in range(12)], n_features=12))
+
+
+def free_groups(rng, X, groups):
+    return basic(rng, X, groups.with_weights(rng.choice([0.0, 1.0, 2.0], size=len(groups))))
+
+
+def few_features(rng, X, groups):
+    return basic(rng, X, csr.Groups([[0, 1], [1, 2]], n_features=12))
+
+
+def equal_groups(rng, X, groups):
+    return basic(rng, X, csr.Groups([*groups, *groups, *groups], n_features=12), lam=0.1)
+
+
+def two_terms(rng, X, groups):
+    problem = basic(rng, X, groups)
+    loss, l1, term = problem.terms
+    return csr.Problem(problem.model, loss + l1 + term + 0.2 * csr.GroupLasso(some_groups(rng, 12)))
+
+
+KINDS = (
+    basic, sample_weights, rows, no_l1, zero_l1_weights, unpenalised, quadratic, network, squared, squared_hinge,
+    multinomial, without_intercept, disjoint, singletons, free_groups, few_features, equal_groups, two_terms,
+)  # fmt: skip
+
+
+def build(kind, seed, sparse):
+    rng = np.random.default_rng(seed)
+    X = data(rng, sparse=sparse)
+    return kind(rng, X, some_groups(rng, 12))
+
+
+def assert_agree(solution, reference):
+    """Either bound is below the other's objective."""
+    slack = 1e-11 * abs(reference.objective)
+    assert solution.certificate.kind == "duality_gap"
+    assert solution.certificate.lower_bound <= reference.objective + slack
+    assert reference.certificate.lower_bound <= solution.objective + slack
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_group_newton_agrees_with_the_reference(kind, sparse):
+    problem = build(kind, 5, sparse)
+    solution = problem.solve("group_newton", tol=1e-8)
+    assert solution.status == "optimal"
+    assert 0 <= solution.certificate.relative_gap <= 1e-8
+    assert_agree(solution, problem.solve("cvxpy"))
+
+
+@pytest.mark.parametrize("kind", [basic, no_l1, multinomial])
+def test_it_agrees_with_admm(kind):
+    problem = build(kind, 6, True)
+    solution = problem.solve("group_newton")
+    assert_agree(solution, problem.solve("admm"))
+    assert solution.n_iter <= 3
+
+
+@pytest.mark.parametrize("kind", [basic, no_l1, squared])
+def test_zeros_are_exact(kind):
+    problem = build(kind, 7, False)
+    solution, reference = problem.solve("group_newton", tol=1e-9), problem.solve("cvxpy", tol=1e-7)
+    assert not np.any(solution.coef[np.abs(reference.coef) < 1e-7])
+    assert np.all(solution.coef[np.abs(reference.coef) > 1e-4])
+
+
+@pytest.mark.parametrize("solver", ["group_newton", "sentence_admm"])
+@pytest.mark.parametrize("kind", [basic, multinomial, squared])
+def test_strong_groups_give_zero(kind, solver):
+    problem = build(kind, 8, False)
+    terms = [term if isinstance(term.atom, Loss) else 1e4 * term.atom for term in problem.terms]
+    solution = csr.Problem(problem.model, sum(terms[1:], terms[0])).solve(solver)
+    assert solution.status == "optimal"
+    assert not solution.coef.any()
+
+
+def test_a_warm_start_from_the_solution_is_optimal_at_once():
+    problem = build(basic, 9, True)
+    solution = problem.solve("group_newton")
+    again = problem.solve("group_newton", warm_start=solution)
+    assert again.n_iter == 1
+    assert again.objective == pytest.approx(solution.objective, rel=1e-6)
+    elsewhere = problem.solve("group_newton", warm_start=(np.ones(12), 3.0))
+    assert_agree(elsewhere, solution)
+
+
+def test_more_features_than_join_at_once(monkeypatch):
+    monkeypatch.setattr(group_newton, "LEAST_GROWTH", 1)
+    rng = np.random.default_rng(10)
+    problem = basic(rng, data(rng, d=40), some_groups(rng, 40, n_groups=60), lam=0.05, lam1=0.05)
+    assert_agree(problem.solve("group_newton"), problem.solve("cvxpy"))
+
+
+def test_auto_prefers_it_to_admm():
+    problem = build(basic, 1, False)
+    names = [module.NAME for module in registry.accepting(problem)]
+    assert names.index("group_newton") < names.index("admm") < names.index("sentence_admm")
+
+
+@pytest.mark.parametrize("solver", ["group_newton", "sentence_admm"])
+@pytest.mark.parametrize(
+    ("penalty", "loss", "reason"),
+    [
+        (csr.L1(), csr.Logistic, "there are no groups"),
+        (csr.Box(-1, 1) + csr.GroupLasso(csr.Groups([[0, 1, 2]])), csr.Logistic, "bounds"),
+        (csr.GroupLasso(csr.Groups([[0, 1, 2]])), csr.Hinge, "Hessian"),
+        (csr.LatentGroupLasso(csr.Groups([[0, 1, 2]])), csr.Logistic, "not a sum of norms"),
+        (csr.FusedLasso(csr.Graph.from_edges([(0, 1), (1, 2)])), csr.Logistic, "not a sum of norms"),
+    ],
+)
+def test_refusals(solver, penalty, loss, reason):
+    problem = csr.Problem(csr.Linear(np.eye(3)), loss([0, 1, 1]) + penalty)
+    with pytest.raises(ValueError, match=reason):
+        problem.solve(solver)
+
+
+@pytest.mark.parametrize("kind", [basic, no_l1, quadratic, multinomial, two_terms])
+def test_sentence_admm_converges(kind):
+    problem = build(kind, 11, True)
+    solution = problem.solve("sentence_admm", tol=1e-5)
+    assert 0 <= solution.certificate.relative_gap <= 1e-5
+    assert_agree(solution, problem.solve("cvxpy"))
+
+
+def test_sentence_admm_truncated_has_an_honest_gap():
+    problem = build(basic, 12, False)
+    optimum = problem.solve("group_newton", tol=1e-9).objective
+    gaps = []
+    for max_iter in (1, 5, 50):
+        with pytest.warns(csr.InaccurateWarning):
+            solution = problem.solve("sentence_admm", tol=1e-12, max_iter=max_iter, rho=10.0)
+        assert solution.objective == pytest.approx(problem.value(solution.coef, solution.intercept))
+        assert solution.certificate.gap >= solution.objective - optimum - 1e-9
+        gaps.append(solution.objective - optimum)
+    assert gaps[0] > 2 * gaps[1] > 4 * gaps[2] > 0
+
+
+def test_sentence_admm_stops_by_its_own_rule():
+    problem = build(basic, 13, False)
+    with pytest.warns(csr.InaccurateWarning, match="inaccurate"):
+        stopped = problem.solve("sentence_admm", tol=1e-12, stop=True)
+    assert 1 < stopped.n_iter < 1000
+    with pytest.raises(ValueError, match="rho"):
+        problem.solve("sentence_admm", rho=0.0)
+
+
+def test_sentence_admm_starts_from_a_solution():
+    problem = build(basic, 14, False)
+    solution = problem.solve("group_newton", tol=1e-8)
+    assert problem.solve("sentence_admm", tol=1e-5, warm_start=solution).n_iter == 1
+    assert paper_admm.accepts is group_newton.accepts
+
+
+def test_importing_the_package_compiles_nothing():
+    code = "import sys, cvxstructreg; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# kernels, each against a few lines of NumPy
+
+
+@pytest.fixture
+def flat():
+    """Groups with a random dual point, weights, and the rest that the kernels need."""
+    rng = np.random.default_rng(0)
+    groups = some_groups(rng, 10, n_groups=15)
+    slices = [slice(*groups.indptr[g : g + 2]) for g in range(len(groups))]
+    q = 0.4 * rng.normal(size=groups.n_entries)
+    return {
+        "rng": rng, "indptr": groups.indptr.copy(), "indices": groups.indices.astype(np.uint32), "slices": slices,
+        "radii": rng.uniform(0.5, 1.5, size=15), "sigma": rng.uniform(0.5, 2.0, size=15), "q": q,
+        "w": rng.normal(size=10), "E": groups.selection(),
+    }  # fmt: skip
+
+
+@pytest.fixture
+def kernels():
+    from cvxstructreg.core import kernels_groups
+
+    return kernels_groups
+
+
+def balls(x, radii, slices):
+    """Each group of x in its ball."""
+    out = x.copy()
+    for group, radius in zip(slices, radii, strict=True):
+        out[group] *= min(1.0, radius / np.linalg.norm(x[group]))
+    return out
+
+
+def test_sums(kernels, flat):
+    out = flat["w"].copy()
+    kernels.add_adjoint(flat["indices"], flat["q"], out, -2.0)
+    np.testing.assert_allclose(out, flat["w"] - 2.0 * (flat["E"].T @ flat["q"]))
+    out = np.zeros(10)
+    kernels.add_radii(flat["indptr"], flat["indices"], flat["radii"], out)
+    np.testing.assert_allclose(out, flat["E"].T @ np.repeat(flat["radii"], np.diff(flat["indptr"])))
+    value = kernels.norm_sum(flat["indptr"], flat["indices"], flat["radii"], flat["w"])
+    copies = flat["E"] @ flat["w"]
+    norms = [np.linalg.norm(copies[g]) for g in flat["slices"]]
+    assert value == pytest.approx(flat["radii"] @ norms)
+
+
+def test_shrink_and_make_room(kernels, flat):
+    q = 5.0 * flat["q"]
+    kernels.shrink(flat["indptr"], flat["radii"], q)
+    np.testing.assert_allclose(q, balls(5.0 * flat["q"], flat["radii"], flat["slices"]))
+    fixed = (flat["rng"].random(10) < 0.5).astype(np.uint8)
+    is_fixed = fixed[flat["indices"]] == 1
+    q = np.where(is_fixed, 0.1, 5.0) * flat["q"]
+    expected = q.copy()
+    for c, g in zip(flat["radii"], flat["slices"], strict=True):
+        moves = ~is_fixed[g]
+        room = np.sqrt(c**2 - np.sum(q[g][is_fixed[g]] ** 2))
+        expected[g] = np.where(moves, q[g] * min(1.0, room / max(1e-300, np.linalg.norm(q[g][moves]))), q[g])
+    kernels.make_room(flat["indptr"], flat["indices"], flat["radii"], q, fixed)
+    np.testing.assert_allclose(q, expected)
+
+
+@pytest.mark.parametrize("some_fixed", [False, True])
+def test_repair(kernels, flat, some_fixed):
+    rng, radii = flat["rng"], flat["radii"]
+    q = balls(flat["q"], radii, flat["slices"])
+    fixed = (rng.random(10) < 0.3 * some_fixed).astype(np.uint8)
+    bound, pull = rng.uniform(0.0, 0.5, size=10), 2.0 * rng.normal(size=10)
+    expected, moves = q.copy(), fixed[flat["indices"]] == 0
+    for _ in range(3):
+        for c, g in zip(radii, flat["slices"], strict=True):
+            left = pull - flat["E"].T @ expected
+            x = (left - np.clip(left, -bound, bound))[flat["indices"][g]]
+            room = np.sqrt(max(0.0, c**2 - np.sum(expected[g][~moves[g]] ** 2)))
+            if np.any(x[moves[g]]):
+                trial = (expected[g] + x)[moves[g]]
+                expected[g][moves[g]] = trial * min(1.0, room / np.linalg.norm(trial))
+    left = pull - flat["E"].T @ q
+    before = np.sum((left - np.clip(left, -bound, bound))[fixed == 0] ** 2)
+    total = kernels.repair(flat["indptr"], flat["indices"], radii, q, left, bound, fixed, 3)
+    np.testing.assert_allclose(q, expected, atol=1e-14)
+    np.testing.assert_allclose(left, pull - flat["E"].T @ q, atol=1e-13)
+    assert total == pytest.approx(np.sum((left - np.clip(left, -bound, bound))[fixed == 0] ** 2))
+    assert total < before
+
+
+def test_restriction(kernels, flat):
+    position = np.full(10, -1, dtype=np.int64)
+    position[[2, 5, 7, 8]] = np.arange(4)
+    sizes = kernels.restricted_sizes(flat["indptr"], flat["indices"], position)
+    held = position[flat["indices"]] >= 0
+    assert sizes.tolist() == [int(held[g].sum()) for g in flat["slices"]]
+    groups, keys = np.flatnonzero(sizes), np.array([3, 50, 700, 9000], dtype=np.uint64)
+    total = int(sizes.sum())
+    entries, places, hashes = kernels.restricted_entries(flat["indptr"], flat["indices"], position, groups, keys, total)
+    assert entries.tolist() == np.flatnonzero(held).tolist()
+    assert places.tolist() == position[flat["indices"]][held].tolist()
+    lists = [position[flat["indices"][flat["slices"][g]]] for g in groups]
+    odd = [sum(int(keys[p]) * (2 * i + 1) for i, p in enumerate(places[places >= 0])) for places in lists]
+    assert hashes.tolist() == odd
+
+
+def huber_twin(flat, y, w):
+    """Value, projection and Hessian of the Huber functions, dense."""
+    value, hessian = 0.0, np.zeros((10, 10))
+    q = np.zeros_like(y)
+    for c, s, g in zip(flat["radii"], flat["sigma"], flat["slices"], strict=True):
+        features = flat["indices"][g].astype(int)
+        a = y[g] + s * w[features]
+        norm = np.linalg.norm(a)
+        q[g] = a * min(1.0, c / norm)
+        value += q[g] @ w[features] - np.sum((q[g] - y[g]) ** 2) / (2 * s)
+        block = s * np.eye(len(a)) if norm <= c else c * s / norm * (np.eye(len(a)) - np.outer(a, a) / norm**2)
+        hessian[np.ix_(features, features)] += block
+    return value, q, hessian
+
+
+def test_huber(kernels, flat):
+    y = balls(flat["q"], flat["radii"], flat["slices"])
+    w = 0.3 * flat["w"]
+    groups = flat["indptr"], flat["indices"], flat["radii"], flat["sigma"]
+    value, q, hessian = huber_twin(flat, y, w)
+    grad = np.ones(10)
+    assert kernels.huber(*groups, y, w, grad) == pytest.approx(value)
+    np.testing.assert_allclose(grad, 1.0 + flat["E"].T @ q)
+    free = np.array([1, 1, 0, 1, 1, 1, 0, 1, 1, 1], dtype=np.uint8)
+    diagonal = np.zeros(10)
+    rest = kernels.huber_curvature(*groups, y, w, free, diagonal)
+    p = flat["rng"].normal(size=10) * free
+    out = diagonal * p
+    kernels.subtract_products(*rest, p, out)
+    np.testing.assert_allclose(out, free * (hessian @ p), atol=1e-13)
+    kernels.subtract_squares(*rest, diagonal)
+    np.testing.assert_allclose(diagonal, free * np.diag(hessian), atol=1e-13)
+    zero, moved = np.zeros(10, dtype=np.uint8), y.copy()
+    slack = kernels.multipliers(*groups, moved, w, zero)
+    np.testing.assert_allclose(moved, q)
+    copies = flat["E"] @ w
+    norms = [c * np.linalg.norm(copies[g]) for c, g in zip(flat["radii"], flat["slices"], strict=True)]
+    assert slack == pytest.approx(sum(norms) - q @ copies)
+    a = y + np.repeat(flat["sigma"], np.diff(flat["indptr"])) * copies
+    inside = [g for c, g in zip(flat["radii"], flat["slices"], strict=True) if np.linalg.norm(a[g]) <= c]
+    assert set(np.flatnonzero(zero)) == {int(j) for g in inside for j in flat["indices"][g]}
+
+
+def test_the_repair_of_a_certificate_finds_a_tight_dual_point():
+    rng = np.random.default_rng(3)
+    problem = basic(rng, data(rng), some_groups(rng, 12))
+    solution = problem.solve("group_newton", tol=1e-10)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        certificate = csr.certify(problem, solution.coef, solution.intercept, search=False)
+    assert 0 <= certificate.relative_gap <= 1e-7

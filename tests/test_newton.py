@@ -1,0 +1,295 @@
+"""Truncated Newton and L-BFGS: against the reference, the kernels against NumPy, and how many steps they take."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import cvxstructreg as csr
+from cvxstructreg.solvers import coordinates, registry, smooth_objective, truncated_newton
+from cvxstructreg.solvers.iterate import Iterate
+from random_problems import kernel_problem, linear_problem, random_graph
+
+SOLVERS = ("newton", "lbfgs")
+SMOOTH = ("Squared", "Logistic", "Multinomial", "SquaredHinge")
+
+
+def agrees_with_reference(problem, solver, tol=1e-7, **options):
+    """The certificate holds, and the optima are the same to a few parts in 10^7."""
+    solution = problem.solve(solver, tol=tol, **options)
+    reference = problem.solve("cvxpy", tol=1e-6)
+    assert solution.status == "optimal"
+    assert solution.certificate.kind == "duality_gap"
+    assert 0 <= solution.certificate.relative_gap <= tol
+    assert solution.certificate.lower_bound <= reference.objective * (1 + 1e-12)
+    assert solution.objective <= reference.objective + 1e-6 * abs(reference.objective)
+    return solution
+
+
+def big_network(rng, d, k=8):
+    """A directed network in which each node points at k others near it on a circle, rather at round numbers."""
+    rows = np.repeat(np.arange(d), k)
+    columns = (rows + rng.integers(1, 3 * k, size=d * k)) % d
+    columns = np.where(rng.random(d * k) < 0.5, columns // 10 * 10 % d, columns)
+    weights = sp.csr_array((rng.uniform(0.5, 1.0, size=d * k), (rows, columns)), shape=(d, d))
+    weights.setdiag(0)
+    weights.eliminate_zeros()
+    return csr.Graph(weights)
+
+
+def text_like_problem(alpha, beta, n=200, d=3000, seed=0):
+    """Sparse counts, more words than documents, and a network of words."""
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n, d), density=0.01, rng=rng, data_sampler=lambda size: rng.poisson(1.0, size) + 1.0)
+    y = np.where(X @ rng.normal(size=d) + rng.normal(size=n) > 0, 1, 0)
+    objective = csr.Logistic(y) + alpha * csr.FeatureNetwork(big_network(rng, d)) + beta * csr.Ridge()
+    return csr.Problem(csr.Linear(sp.csr_array(X)), objective)
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """Small problems take the compiled path and triangular coordinates too."""
+    monkeypatch.setattr(smooth_objective, "COMPILE_FROM", 0)
+    monkeypatch.setattr(coordinates, "MOST_REST", np.inf)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("penalty", ["ridge", "network"])
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_linear_models(loss, penalty, sparse, solver):
+    agrees_with_reference(linear_problem(7, loss, penalty, sparse, sparse), solver)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_compiled_products(loss, seed, compiled):
+    agrees_with_reference(linear_problem(seed, loss, "network", True, True), "newton")
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_kernel_models_with_a_graph_and_pairs_on_the_scores(loss, intercept, solver):
+    agrees_with_reference(kernel_problem(5, loss, intercept, 2, 2), solver)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_virtual_nodes(solver, compiled):
+    rng = np.random.default_rng(1)
+    means = csr.Graph.from_edges([(i, 6 + i % 2) for i in range(6)], n_nodes=8, virtual=[6, 7], directed=True)
+    network = csr.FeatureNetwork(means)
+    y = rng.permutation(np.arange(20) % 2)
+    other = csr.FeatureNetwork(random_graph(rng, 6, True))
+    objective = csr.Logistic(y) + 5.0 * network + 0.5 * other + 0.1 * csr.Ridge()
+    agrees_with_reference(csr.Problem(csr.Linear(rng.normal(size=(20, 6))), objective), solver)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_several_quadratic_terms_of_every_kind(solver, compiled):
+    rng = np.random.default_rng(2)
+    N = rng.normal(size=(3, 5))
+    penalties = (
+        0.3 * csr.Quadratic(matrix=N.T @ N)
+        + 0.2 * csr.Quadratic(factor=sp.csr_array(np.round(N)))
+        + 0.4 * csr.Laplacian(random_graph(rng, 5, True), normalized=True)
+        + 0.5 * csr.FeatureNetwork(random_graph(rng, 5, True))
+        + 0.1 * csr.Ridge(weights=[1.0, 2.0, 0.5, 1.0, 1.0])
+        + 0.2 * csr.Laplacian(random_graph(rng, 15, False)).on_scores()
+    )
+    X = sp.csr_array(rng.normal(size=(15, 5)) * (rng.random((15, 5)) < 0.6))
+    agrees_with_reference(csr.Problem(csr.Linear(X), csr.Multinomial(np.arange(15) % 3) + penalties), solver)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_directions_without_penalty(solver):
+    rng = np.random.default_rng(3)
+    path = csr.Graph.from_edges([(0, 1), (1, 2)], n_nodes=4)
+    y = rng.permutation(np.arange(30) % 2)
+    problem = csr.Problem(csr.Linear(rng.normal(size=(30, 4))), csr.Logistic(y) + 2.0 * csr.Laplacian(path))
+    agrees_with_reference(problem, solver)
+
+
+def test_a_warm_start_at_the_optimum_is_optimal_at_once():
+    problem = text_like_problem(1.0, 0.1)
+    first = problem.solve("newton")
+    again = problem.solve("newton", warm_start=first)
+    assert again.n_iter == 1
+    assert again.objective <= first.objective * (1 + 1e-12)
+
+
+def test_a_path_over_the_strength_of_one_network(compiled):
+    """What is kept of a network is scaled as its strength changes."""
+    rng = np.random.default_rng(8)
+    network = csr.FeatureNetwork(random_graph(rng, 6, True))
+    X = sp.csr_array(rng.normal(size=(20, 6)))
+    for strength in (1.0, 100.0):
+        objective = csr.Logistic(np.arange(20) % 2) + strength * network + 0.1 * csr.Ridge()
+        agrees_with_reference(csr.Problem(csr.Linear(X), objective), "newton")
+
+
+def conjugate_gradient_steps(monkeypatch, problem):
+    """Steps of each Newton system until the solver believes the tolerance is reached."""
+    steps, solve = [], truncated_newton.NewtonStep.solve
+
+    def counting(self, *arguments):
+        step = solve(self, *arguments)
+        steps.append(self.steps)
+        return step
+
+    monkeypatch.setattr(truncated_newton.NewtonStep, "solve", counting)
+    solution = problem.solve("newton")
+    assert solution.status == "optimal"
+    return steps
+
+
+@pytest.mark.parametrize(("ratio", "most"), [(10, 90), (1e3, 140), (1e4, 200)])
+def test_steps_on_a_network(ratio, most, monkeypatch):
+    monkeypatch.setattr(smooth_objective, "COMPILE_FROM", 0)
+    steps = conjugate_gradient_steps(monkeypatch, text_like_problem(0.1 * ratio, 0.1))
+    assert len(steps) <= 15
+    assert sum(steps) <= most
+
+
+def test_the_triangle_beats_the_diagonal(monkeypatch, compiled):
+    problem = text_like_problem(1e3, 0.1)
+    triangle = sum(conjugate_gradient_steps(monkeypatch, problem))
+    monkeypatch.setattr(coordinates, "MOST_REST", 0.0)
+    assert 2 * triangle <= sum(conjugate_gradient_steps(monkeypatch, problem))
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_coordinates_multiply_as_they_should(k, compiled):
+    """Products, solves and norms of the triangular coordinates against dense matrices."""
+    rng = np.random.default_rng(4)
+    d, n = 12, 9
+    X = sp.csr_array(rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.5))
+    y = np.arange(n) % max(k, 2)
+    signed = csr.FeatureNetwork(random_graph(rng, d, True))
+    loss = csr.Logistic(y) if k == 1 else csr.Multinomial(y)
+    problem = csr.Problem(csr.Linear(X), loss + 3.0 * signed + 0.1 * csr.Ridge())
+    objective = smooth_objective.SmoothObjective(problem)
+    curvature = objective.curvature(objective.state(rng.normal(size=(d, k)), rng.normal(size=k)))
+    H = _dense(lambda x, b: curvature.times(x, b), d, k)
+    triangular = coordinates.Triangular(curvature, objective.quadratic.pivoted)
+    for space in (coordinates.Diagonal(curvature), triangular):
+        inverse = _dense(space.to_weights, d, k)
+        np.testing.assert_allclose(_dense(space.pull, d, k), inverse.T, atol=1e-12)
+        np.testing.assert_allclose(_dense(space.times, d, k), inverse.T @ H @ inverse, atol=1e-10)
+        v = rng.normal(size=(d + 1, k))
+        expected = np.linalg.norm(np.linalg.solve(inverse.T, v.ravel()))
+        assert space.norm(v[:-1], v[-1]) == pytest.approx(expected, rel=1e-10)
+    assert objective.quadratic.rest is not None  # dissimilar neighbours have rows of their own
+
+
+def _dense(function, d, k):
+    columns = [np.vstack(function(e[:-1], e[-1])).ravel() for e in np.eye((d + 1) * k).reshape(-1, d + 1, k)]
+    return np.column_stack(columns)
+
+
+def test_the_gram_kernel_equals_numpy():
+    from cvxstructreg.solvers.kernels_newton import add_gram_product
+
+    rng = np.random.default_rng(5)
+    A = sp.csr_array(rng.normal(size=(7, 5)) * (rng.random((7, 5)) < 0.5))
+    weights, p, out = rng.random(7), rng.normal(size=5), rng.normal(size=5)
+    u = weights * (A @ p + 0.3)
+    expected = out + A.T @ u
+    total = add_gram_product(A.indptr.astype(np.uint32), A.indices.astype(np.uint32), A.data, weights, p, 0.3, out)
+    np.testing.assert_allclose(out, expected, rtol=1e-13)
+    assert total == pytest.approx(u.sum())
+
+
+def test_the_triangular_kernels_equal_numpy():
+    from cvxstructreg.solvers import kernels_newton
+
+    rng = np.random.default_rng(6)
+    order = rng.permutation(6).astype(np.uint32)
+    U = np.triu(rng.normal(size=(6, 6)) * (rng.random((6, 6)) < 0.6), 1)  # in order
+    inverse, shift, x = 1.0 / rng.uniform(2, 3, size=6), rng.random(6), rng.normal(size=6)
+    P = np.eye(6)[order]  # P x is x in order
+    rows = sp.csr_array(U @ P)  # rows in order, columns as they are
+    arrays = (rows.indptr.astype(np.uint32), rows.indices.astype(np.uint32), rows.data, order)
+    G = P.T @ U @ P + np.diag(1.0 / inverse)
+    solved, transposed, product = x.copy(), x.copy(), np.zeros(6)
+    kernels_newton.solve_upper(*arrays, inverse, solved)
+    kernels_newton.solve_upper_transposed(*arrays, inverse, transposed)
+    kernels_newton.multiply_upper_transposed(*arrays, inverse[:, None], x[:, None], product[:, None])
+    np.testing.assert_allclose(solved, np.linalg.solve(G, x), rtol=1e-12)
+    np.testing.assert_allclose(transposed, np.linalg.solve(G.T, x), rtol=1e-12)
+    np.testing.assert_allclose(product, G.T @ x, rtol=1e-12, atol=1e-14)
+    L = P.T @ U @ P - np.diag(shift)
+    u, out, theta = rng.normal(size=6), rng.normal(size=6), rng.normal(size=6)
+    expected_u = u + L @ theta
+    expected_out = out + L.T @ expected_u
+    kernels_newton.add_lower_product(*arrays, shift, theta, u, out)
+    np.testing.assert_allclose(u, expected_u, rtol=1e-12)
+    np.testing.assert_allclose(out, expected_out, rtol=1e-12, atol=1e-14)
+
+
+def test_the_block_kernels_equal_those_of_single_columns():
+    from cvxstructreg.solvers import kernels_newton
+
+    rng = np.random.default_rng(7)
+    order = rng.permutation(6).astype(np.uint32)
+    rows = sp.csr_array(np.triu(rng.normal(size=(6, 6)), 1) @ np.eye(6)[order])
+    arrays = (rows.indptr.astype(np.uint32), rows.indices.astype(np.uint32), rows.data, order)
+    inverse, shift, *vectors = (rng.uniform(0.2, 0.5, size=(6, 2)) for _ in range(7))
+    blocks = [x.copy() for x in vectors]
+    kernels_newton.solve_upper_block(*arrays, inverse, blocks[0])
+    kernels_newton.solve_upper_transposed_block(*arrays, inverse, blocks[1])
+    kernels_newton.add_lower_product_block(*arrays, shift, *blocks[2:])
+    for j in range(2):
+        single = [x[:, j].copy() for x in vectors]
+        kernels_newton.solve_upper(*arrays, inverse[:, j].copy(), single[0])
+        kernels_newton.solve_upper_transposed(*arrays, inverse[:, j].copy(), single[1])
+        kernels_newton.add_lower_product(*arrays, shift[:, j].copy(), *single[2:])
+        for block, column in zip(blocks, single, strict=True):
+            np.testing.assert_allclose(block[:, j], column, rtol=1e-12)
+
+
+def test_refusals_are_in_words():
+    X, y = np.eye(4), [0, 1, 0, 1]
+    hinge = csr.Problem(csr.Linear(X), csr.Hinge(y) + csr.Ridge())
+    lasso = csr.Problem(csr.Linear(X), csr.Logistic(y) + csr.L1())
+    groups = csr.Problem(csr.Linear(X), csr.Logistic(y) + csr.GroupLasso(csr.Groups([[0, 1], [2, 3]])) + csr.Ridge())
+    for solver in SOLVERS:
+        assert "second derivatives" in registry.refusals(hinge)[solver]
+        assert "no gradient" in registry.refusals(lasso)[solver]
+        assert "GroupLasso is not a quadratic" in registry.refusals(groups)[solver]
+
+
+def test_auto_takes_newton_for_smooth_problems():
+    assert text_like_problem(1.0, 0.1).solve().solver == "newton"
+
+
+def test_the_paper_version_of_lbfgs_takes_more_steps():
+    problem = text_like_problem(10.0, 0.1)
+    scaled = problem.solve("lbfgs", tol=1e-6)
+    plain = problem.solve("lbfgs", tol=1e-6, scaled=False, memory=5)
+    assert scaled.status == plain.status == "optimal"
+    assert scaled.objective == pytest.approx(plain.objective, rel=2e-6)
+    with pytest.raises(ValueError, match="memory"):
+        problem.solve("lbfgs", memory=0)
+
+
+def test_iterates_never_get_worse():
+    problem = text_like_problem(10.0, 0.1)
+    start = Iterate(np.zeros((3000, 1)), np.zeros(1))
+    values = []
+    for iterate in truncated_newton.run(problem, start, 1e-12):
+        values.append(problem.value_at(iterate.theta, iterate.b))
+        if iterate.exhausted or len(values) > 50:
+            break
+    assert all(after <= before * (1 + 1e-14) for before, after in itertools.pairwise(values))
+
+
+def test_nothing_is_compiled_on_import():
+    code = "import sys, cvxstructreg; print(any(name.split('.')[0] == 'numba' for name in sys.modules))"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "False"
