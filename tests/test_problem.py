@@ -245,3 +245,39 @@ def test_a_label_that_may_mean_unlabelled_is_an_error():
     with pytest.raises(ValueError, match=r"label -1 .* rows= "):
         csr.Multinomial([-1, 0, 1, -1])
     assert csr.MulticlassHinge([-1, 0, 1], classes=(-1, 0, 1)).n_outputs == 3
+
+
+def test_more_bad_options_have_clear_errors(problem, data):
+    X, _ = data
+    for options, message in (
+        ({"tol": "a"}, "tol must be"),
+        ({"max_iter": float("nan")}, "max_iter must be"),
+        ({"time_limit": "soon"}, "time_limit must be"),
+        ({"solver": "fista", "first_step": -1.0}, "first_step must be"),
+        ({"solver": "cvxpy", "cvxpy_solver": "OSQP"}, "OSQP does not take this problem; CLARABEL, SCS and ECOS"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            problem.solve(**options)
+    with pytest.raises(TypeError, match="cvxpy_options must be a dictionary"):
+        problem.solve("cvxpy", cvxpy_options=3)
+    with pytest.raises(TypeError, match="callback must be"):
+        problem.solve(callback=3)
+    gram = X @ X.T - 5.0 * np.eye(60)
+    indefinite = csr.Problem(csr.Kernel(gram), csr.Squared(X[:, 0]) + csr.RKHSNorm() + csr.L1())
+    with pytest.raises(ValueError, match="positive semidefinite"):
+        indefinite.solve("admm")
+
+
+def test_a_perfect_fit_is_certified():
+    problem = csr.Problem(csr.Linear(np.eye(3), intercept=False), csr.Squared([1.0, 2.0, 3.0]))
+    solution = problem.solve("newton", tol=1e-9)
+    assert solution.status == "optimal"
+    assert solution.objective == pytest.approx(0.0, abs=1e-12)
+
+
+def test_bounds_on_scores_hold_whatever_their_strength(data):
+    X, y = data
+    for strength in (0.0, 3.0):
+        objective = csr.Logistic(y) + 0.1 * csr.Ridge() + strength * csr.Box(-1.0, 1.0).on_scores()
+        solution = csr.Problem(csr.Linear(X), objective).solve("cvxpy", tol=1e-4)
+        assert np.abs(solution.scores).max() == pytest.approx(1.0, abs=1e-6)

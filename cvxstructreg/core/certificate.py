@@ -89,6 +89,8 @@ def certify_point(
     bound = max(bound, known_bound)
     if bound > -np.inf:  # all atoms are nonnegative, so that the optimum is at least 0 in any case
         return _from_bound(problem, kind, objective, max(bound, 0.0))
+    if objective < SCALE_FLOOR * _value_at_zero(problem):  # a perfect fit: the bound 0 says enough
+        return _from_bound(problem, kind, objective, 0.0)
     residual = dual_points.kkt_residual(parts, theta, b, dual or {})
     return Certificate("kkt", objective, np.nan, np.nan, np.nan, residual)
 

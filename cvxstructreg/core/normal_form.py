@@ -114,7 +114,7 @@ class NormalForm:
             if atom.can("separable") and not on_scores:  # a bound holds whatever its strength
                 part = atom.separable().scaled(term.scale)
                 self.separable = part if self.separable is None else self.separable + part
-            elif term.scale == 0:
+            elif term.scale == 0 and not term.is_constraint:
                 continue
             elif term.target == "function" and isinstance(self.model, Kernel):
                 self.rkhs += term.scale
@@ -123,7 +123,7 @@ class NormalForm:
                 scaled = ScaledForm(term.scale, atom.quadratic(rows))
                 (score_forms if on_scores else weight_forms).append(scaled)
             else:
-                piece = self._piece(number, term.scale, atom, term.target)
+                piece = self._piece(number, 1.0 if term.is_constraint else term.scale, atom, term.target)
                 (score_pieces if on_scores else weight_pieces).append(piece)
         if self.rkhs and (weight_forms or weight_pieces or self.separable):
             weight_forms.append(ScaledForm(self.rkhs, QuadraticForm(matrix=self.model.design)))

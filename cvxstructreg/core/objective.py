@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from cvxstructreg.core.atom import Atom
 
 
@@ -28,6 +30,11 @@ class Term:
             name = type(self.atom).__name__
             raise ValueError(f"the strength of {name} must be finite and at least 0 to stay convex, got {scale}")
         object.__setattr__(self, "scale", scale)
+
+    @property
+    def is_constraint(self) -> bool:
+        """Whether the term is nothing but bounds, whose strength does not matter."""
+        return self.atom.can("separable") and not np.any(self.atom.separable().weights)
 
     def __rmul__(self, scale: float) -> Term:
         return replace(self, scale=self.scale * Term(self.atom, scale, self.target).scale)

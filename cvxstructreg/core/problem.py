@@ -10,6 +10,7 @@ import numpy as np
 
 from cvxstructreg.core import describe
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.checks import real_array
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Kernel, Linear, Model
 from cvxstructreg.core.normal_form import NormalForm
@@ -99,10 +100,10 @@ class Problem:
     def shaped(self, coef: Any, intercept: Any = 0.0) -> tuple[Array, Array]:
         """``(coef, intercept)`` as arrays of shape (d, k) and (k,), checked."""
         d, k = self.model.n_weights, self.n_outputs
-        theta = np.array(coef, dtype=float)
+        theta = np.array(real_array(coef, "coef"))
         if theta.shape not in {(d, k), (d,) if k == 1 else (d, k)}:
             raise ValueError(f"coef must have shape {(d,) if k == 1 else (d, k)}, got {theta.shape}")
-        b = np.array(intercept, dtype=float)
+        b = np.array(real_array(intercept, "intercept"))
         if b.size not in (1, k):
             raise ValueError(f"intercept must be {k} number(s), got shape {b.shape}")
         b = np.broadcast_to(b.reshape(-1), (k,)).copy()
@@ -145,6 +146,8 @@ class Problem:
         assert isinstance(self.model, Kernel)
         if self.has_factor_coordinates:
             return Problem(Linear(self.model.factor(), self.model.intercept), Objective(self.terms))
+        if any(term.target == "function" and term.scale > 0 for term in self.terms):
+            self.model.factor()  # raises unless gram is positive semidefinite
         gram = self.model.design
         norm = MatrixPenalty(gram)
         terms = [Term(norm, term.scale, "weights") if term.target == "function" else term for term in self.terms]
@@ -180,7 +183,7 @@ class Problem:
                 copy = cp.Variable(z.shape)
                 links[number] = z == copy
                 expressions.append(term.scale * piece.atom.expr(copy))
-            elif term.scale > 0 or _is_constraint(term):
+            elif term.scale > 0 or term.is_constraint:
                 expressions.append(self._expression(term, x))
         problem = cp.Problem(cp.Minimize(cp.sum(expressions)), list(links.values()))
         return problem, theta, b, links
@@ -192,7 +195,7 @@ class Problem:
         if isinstance(atom, Loss) and atom.rows is not None:
             x = x[atom.rows]
         expression = atom.expr(x)
-        return expression if _is_constraint(term) else term.scale * expression
+        return expression if term.is_constraint else term.scale * expression
 
     def solve(
         self,
@@ -235,8 +238,3 @@ class Problem:
 
     def _repr_html_(self) -> str:
         return describe.as_html(self)
-
-
-def _is_constraint(term: Term) -> bool:
-    """Whether the term is nothing but bounds, whose strength does not matter."""
-    return term.atom.can("separable") and not np.any(term.atom.separable().weights)

@@ -7,7 +7,7 @@ a factor of two where F and S commute), and its condition number is only the squ
 unknowns sorted by how many rows mention them, rare ones first, most of B lies above the diagonal (a rare word's
 neighbours are commoner words), so that G, the upper triangle of B, stands for B: no factorisation, no fill. Conjugate
 gradient steps to reduce a residual by 10^4 on a network of 12,000 words with 25 neighbours each, alpha / beta = 10,
-1,000, 10,000: 27, 57, 117; with the diagonal 40, 176, 392.
+1,000, 10,000: 36, 57, 117; with the diagonal 40, 176, 392.
 
 As F = G + L - S, a product with G^-T H G^-1 takes the same passes over F as one with H (Eisenstat 1981).
 """

@@ -7,6 +7,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
+from numbers import Integral, Real
 from types import ModuleType
 from typing import Any
 
@@ -42,6 +43,8 @@ def solve(
 ) -> Solution:
     """Solve a problem; see :meth:`cvxstructreg.Problem.solve`."""
     _check_limits(tol, max_iter, time_limit)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be a function of a Record, got {type(callback).__name__}")
     module = registry.choose(problem, solver)
     _check_options(module, options)
     run = _Run(problem, module, tol, max_iter or DEFAULT_MAX_ITER, time_limit, verbose, callback)
@@ -196,12 +199,12 @@ def _start(problem: Problem, warm_start: Any) -> Iterate:
 
 
 def _check_limits(tol: float, max_iter: int | None, time_limit: float | None) -> None:
-    if not tol > 0:
-        raise ValueError(f"tol must be positive, got {tol}")
-    if max_iter is not None and (max_iter != int(max_iter) or max_iter < 1):
-        raise ValueError(f"max_iter must be a positive integer, got {max_iter}")
-    if time_limit is not None and not time_limit > 0:
-        raise ValueError(f"time_limit must be positive, got {time_limit}")
+    if not (isinstance(tol, Real) and 0 < tol < math.inf):
+        raise ValueError(f"tol must be positive, got {tol!r}")
+    if max_iter is not None and not (isinstance(max_iter, Integral) and max_iter >= 1):
+        raise ValueError(f"max_iter must be a positive integer, got {max_iter!r}")
+    if time_limit is not None and not (isinstance(time_limit, Real) and time_limit > 0):
+        raise ValueError(f"time_limit must be positive, got {time_limit!r}")
 
 
 def _check_options(module: ModuleType, options: dict[str, Any]) -> None:

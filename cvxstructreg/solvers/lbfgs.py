@@ -1,11 +1,12 @@
 """L-BFGS with diagonal scaling: the simple second solver for smooth losses plus quadratic penalties.
 
-Nocedal's two-loop recursion (1980) in the coordinates v = diag(H)^(1/2) theta, H the Hessian where it starts, and a
+Nocedal's two-loop recursion (1980) in the coordinates v = diag(H)^(1/2) theta, H the Hessian at an early point, and a
 line search that is a Newton method in one variable. ``scaled=False`` is the plain method that papers report.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Iterator
 
@@ -20,6 +21,9 @@ from cvxstructreg.solvers.smooth_objective import SmoothObjective, State, minimi
 NAME = "lbfgs"
 ITERATES = True
 
+#: Iterations at which weights are scaled anew: the curvature at the start is far from that at the optimum.
+RESCALE_AT = (10, 40)
+
 
 def accepts(problem: Problem) -> Refusal | None:
     """Smooth terms of the scores with second derivatives, and quadratic terms of the weights."""
@@ -27,7 +31,7 @@ def accepts(problem: Problem) -> Refusal | None:
 
 
 def run(problem: Problem, start: Iterate, tol: float, memory: int = 10, scaled: bool = True) -> Iterator[Iterate]:
-    """``memory`` is the number of pairs kept; ``scaled`` whether weights are scaled by the curvature at the start."""
+    """``memory`` is the number of pairs kept; ``scaled`` whether weights are scaled by the curvature."""
     if memory < 1:
         raise ValueError(f"memory must be at least 1, got {memory}")
     objective = SmoothObjective(problem)
@@ -35,7 +39,11 @@ def run(problem: Problem, start: Iterate, tol: float, memory: int = 10, scaled: 
     space = Diagonal(objective.curvature(at)) if scaled else None
     pairs: deque[tuple[Array, Array]] = deque(maxlen=memory)
     value, gradient = objective.value(at), _pulled(objective, at, space)
-    while True:
+    for count in itertools.count(1):
+        if scaled and count in RESCALE_AT:
+            space = Diagonal(objective.curvature(at))
+            gradient = _pulled(objective, at, space)
+            pairs.clear()
         direction = -_inverse_times(pairs, gradient)
         step = objective.state(*_unpacked(direction, space))
         moved, reached = minimise_over(objective, at, value, [step], max_steps=4)

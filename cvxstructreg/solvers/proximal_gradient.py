@@ -68,6 +68,8 @@ def _metric(parts: NormalForm) -> Array:
 
 def run(problem: Problem, start: Iterate, tol: float, first_step: float = 1.0) -> Iterator[Iterate]:
     """``first_step`` is the step to begin with; it adapts itself."""
+    if not first_step > 0:
+        raise ValueError(f"first_step must be positive, got {first_step}")
     parts = problem.normal_form
     smooth, metric = _Smooth(problem), _metric(parts)
     piece = parts.weight_pieces[0] if parts.weight_pieces else None

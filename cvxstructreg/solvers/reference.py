@@ -47,6 +47,8 @@ def run(
     cvxpy_options: dict[str, Any] | None = None,
 ) -> Iterator[Iterate]:
     """Solve with ``cvxpy_solver``; ``cvxpy_options`` go to it as they are, and are then not tightened."""
+    if cvxpy_options is not None and not isinstance(cvxpy_options, dict):
+        raise TypeError(f"cvxpy_options must be a dictionary, got {type(cvxpy_options).__name__}")
     name = str(cvxpy_solver).upper()
     if name not in cp.installed_solvers():
         known = ", ".join(sorted(cp.installed_solvers()))
@@ -81,7 +83,9 @@ def _solved(cvxpy_problem: cp.Problem, name: str, options: dict[str, Any]) -> bo
         except cp.SolverError as error:
             if "failed" in str(error):
                 return False
-            raise ValueError(f"{name} does not take this problem: {error}") from error
+            raise ValueError(
+                f"{name} does not take this problem; CLARABEL, SCS and ECOS take every one. CVXPY says: {error}"
+            ) from error
     return all(variable.value is not None for variable in cvxpy_problem.variables())
 
 
