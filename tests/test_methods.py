@@ -45,6 +45,18 @@ def agree(problem, solver):
     assert reference.certificate.lower_bound <= solution.objective + slack
 
 
+def stay_valid(problem, solver):
+    """However far the solver gets in few iterations, its bounds hold the optimum between them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", csr.InaccurateWarning)
+        solution = problem.solve(solver, max_iter=300)
+    optimum, slack = problem.solve("cvxpy", tol=1e-5), 1e-10
+    assert solution.certificate.kind == "duality_gap"
+    assert solution.certificate.lower_bound <= optimum.objective * (1 + slack) + slack
+    assert solution.objective >= optimum.certificate.lower_bound * (1 - slack) - slack
+    assert (solution.status == "optimal") == (solution.certificate.relative_gap <= 1e-6)
+
+
 # absolute values on a hinge are a linear program, on which a first-order method has no business
 LINEAR_PROGRAMS = {(loss, name) for loss in ("Hinge", "MulticlassHinge") for name in PENALTIES} - {
     (loss, name) for loss in ("Hinge", "MulticlassHinge") for name in ("ridge", "network", "nonnegative", "weighted l1")
@@ -62,6 +74,8 @@ def test_linear_problems(loss, name, solver):
             problem.solve(solver)
     elif (loss, name) not in LINEAR_PROGRAMS:
         agree(problem, solver)
+    else:
+        stay_valid(problem, solver)
 
 
 @pytest.mark.parametrize("power", [1, 2])
