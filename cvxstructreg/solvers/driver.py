@@ -21,9 +21,10 @@ from cvxstructreg.core.solution import Record, Solution
 from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.iterate import Iterate
 
-#: Iterations without ``max_iter``; certificates may take up to this share of the time.
+#: Iterations without ``max_iter``; certificates may take up to this share of the time; seconds without any record.
 DEFAULT_MAX_ITER = 20_000
 CERTIFICATE_SHARE = 0.3
+SILENCE = 0.5
 
 
 class InaccurateWarning(UserWarning):
@@ -48,7 +49,7 @@ def solve(
     module = registry.choose(problem, solver)
     _check_options(module, options)
     run = _Run(problem, module, tol, max_iter or DEFAULT_MAX_ITER, time_limit, verbose, callback)
-    solution = run.go(_start(problem, warm_start), options)
+    solution = run.go(_start(problem, module, warm_start), options)
     if solution.status not in ("optimal", "stationary"):
         warnings.warn(
             f"{module.NAME} ended with status {solution.status!r} after {solution.n_iter} iterations: "
@@ -76,6 +77,7 @@ class _Run:
         self.max_iter, self.time_limit = max_iter, time_limit or math.inf
         self.verbose, self.callback = verbose, callback
         self.history: list[Record] = []
+        self.latest: Iterate | None = None
         self.best: Iterate | None = None  # the point of the lowest objective
         self.lowest = math.inf
         self.prover: Iterate | None = None  # the point whose dual point proves the highest lower bound
@@ -84,37 +86,39 @@ class _Run:
             None  # the certificate of the best point, if its own dual point has just given it
         )
         self.certifying = 0.0
-        self.began = time.perf_counter()
+        self.began = self.told = time.perf_counter()
 
     def go(self, start: Iterate, options: dict[str, Any]) -> Solution:
         """Run the solver to its end and certify what it found."""
-        linear = self.problem.linear()
+        linear = _as_taken(self.problem, self.module)
         count, status = 0, "inaccurate"
         steps = self.module.run(linear, start, self.tol, **options)
         try:
             for count, iterate in enumerate(steps, start=1):
+                self.latest = iterate
                 late = time.perf_counter() - self.began > self.time_limit
                 last = count >= self.max_iter or late or iterate.exhausted
-                if last or self._due(count):
+                if last or self._due(count, iterate.promising):
                     reached = self._certify(linear, iterate, count)
                     if reached or last:
                         limits = "time_limit" if late else "inaccurate" if iterate.exhausted else "max_iter"
                         status = "optimal" if reached else limits
                         break
         except KeyboardInterrupt:
-            if self.best is None:
+            if self.latest is None:
                 raise
-            status = "interrupted"
+            self.best, status = self.best or self.latest, "interrupted"
         finally:
             steps.close()
         return self._finish(count, status)
 
-    def _due(self, count: int) -> bool:
-        """Early on at every iteration, later whenever certificates have not had their share of the time."""
-        if count <= 2:
+    def _due(self, count: int, promising: bool | None) -> bool:
+        """When the solver says so; else early on at every iteration, later when certificates have had little time."""
+        if promising is None and count <= 2:
             return True
-        spent = time.perf_counter() - self.began
-        return self.certifying <= CERTIFICATE_SHARE * spent
+        now = time.perf_counter()
+        affordable = self.certifying <= CERTIFICATE_SHARE * (now - self.began)
+        return bool(promising) or (affordable and (promising is None or now - self.told > SILENCE))
 
     def _certify(self, linear: Problem, iterate: Iterate, count: int) -> bool:
         began = time.perf_counter()
@@ -126,7 +130,8 @@ class _Run:
         if self.best is None or certificate.objective <= self.lowest:
             self.best, self.lowest = iterate, certificate.objective
         self.certifying += time.perf_counter() - began
-        record = Record(count, time.perf_counter() - self.began, certificate.objective, certificate)
+        self.told = time.perf_counter()
+        record = Record(count, self.told - self.began, certificate.objective, certificate)
         self.history.append(record)
         if self.verbose:
             print(
@@ -163,7 +168,7 @@ class _Run:
     def _lifted(self, iterate: Iterate) -> tuple[Array, Array]:
         """The weights in the coordinates of the problem."""
         model = self.problem.model
-        if isinstance(model, Kernel) and self.problem.has_factor_coordinates:
+        if isinstance(model, Kernel) and _factored(self.problem, self.module):
             return model.lift(iterate.theta), iterate.b
         return iterate.theta, iterate.b
 
@@ -179,11 +184,20 @@ class _Run:
         return certify_point(self.problem, theta, b, self.best.dual, known_bound=proof.lower_bound)
 
 
-def _start(problem: Problem, warm_start: Any) -> Iterate:
-    linear = problem.linear()
+def _as_taken(problem: Problem, module: ModuleType) -> Problem:
+    """The problem as the solver takes it: with a Linear model, unless it works on kernels as they are."""
+    return problem if getattr(module, "ON_KERNELS", False) else problem.linear()
+
+
+def _factored(problem: Problem, module: ModuleType) -> bool:
+    """Whether the solver's weights are coordinates in a factor of gram."""
+    return problem.has_factor_coordinates and _as_taken(problem, module) is not problem
+
+
+def _start(problem: Problem, module: ModuleType, warm_start: Any) -> Iterate:
     if warm_start is None:
-        shape = (linear.model.n_weights, linear.n_outputs)
-        return Iterate(np.zeros(shape), np.zeros(problem.n_outputs))
+        d = _as_taken(problem, module).model.n_weights
+        return Iterate(np.zeros((d, problem.n_outputs)), np.zeros(problem.n_outputs))
     dual: dict[int, Array] = {}
     if isinstance(warm_start, Solution):
         coef, intercept, dual = warm_start.coef, warm_start.intercept, warm_start.dual
@@ -192,10 +206,10 @@ def _start(problem: Problem, warm_start: Any) -> Iterate:
     else:
         raise TypeError(f"warm_start must be a Solution or (coef, intercept), got {type(warm_start).__name__}")
     theta, b = problem.shaped(coef, intercept)
-    if isinstance(problem.model, Kernel) and problem.has_factor_coordinates:
+    if isinstance(problem.model, Kernel) and _factored(problem, module):
         theta = problem.model.lower(theta)
-    shapes = {piece.number: piece.forward for piece in linear.normal_form.pieces}
-    return Iterate(theta, b, {number: u for number, u in dual.items() if number in shapes})
+    numbers = {piece.number for piece in problem.normal_form.pieces}
+    return Iterate(theta, b, {number: u for number, u in dual.items() if number in numbers})
 
 
 def _check_limits(tol: float, max_iter: int | None, time_limit: float | None) -> None:

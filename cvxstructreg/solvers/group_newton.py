@@ -28,8 +28,8 @@ from cvxstructreg.solvers.iterate import Iterate, Refusal
 NAME = "group_newton"
 ITERATES = True
 
-#: Rounds without a yield; sweeps of the repair; the least number of features that may join the working set.
-QUIET_ROUNDS, SWEEPS, LEAST_GROWTH = 8, 5, 100
+#: Sweeps of the repair; the least number of features that may join the working set.
+SWEEPS, LEAST_GROWTH = 5, 100
 #: The relative gap to which the problem on a working set is solved while that still grows.
 ROUGH = 1e-2
 #: Nothing more is to be had beyond this accuracy.
@@ -211,21 +211,20 @@ class _State:
         self.inside[candidates] = True
         return len(candidates) > 0.05 * int(self.inside.sum())
 
-    def iterate(self, exhausted: bool = False) -> Iterate:
+    def iterate(self, exhausted: bool, promising: bool) -> Iterate:
         """The rounded weights with the dual point."""
         dual, offset, k = {}, 0, self.parts.n_outputs
         for piece in self.parts.weight_pieces:
             size = int(piece.atom.blocks()[0][-1]) * k
             dual[piece.number] = self.q[offset : offset + size].reshape(-1, k).copy()
             offset += size
-        return Iterate(self.rounded.copy(), self.b.copy(), dual, exhausted)
+        return Iterate(self.rounded.copy(), self.b.copy(), dual, exhausted, promising)
 
 
 def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
     """Rounds of: minimise over the working set, repair the dual point, let features join."""
     state = _State(problem, start)
-    # the gap aimed at, the one asked of the subproblem, and rounds since the last point was handed out
-    aim, fine, quiet, growing = tol, tol, 0, False
+    aim, fine, growing = tol, tol, False  # the gap aimed at, and the one asked of the subproblem
     if not state.inside.any():
         _, missing = state.repair()
         growing = state.grow(missing, 0.0)
@@ -234,10 +233,7 @@ def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
         gap, missing = state.repair()
         settled = not growing
         growing = state.grow(missing, 0.01 * aim)
-        quiet += 1
-        if gap <= aim or quiet >= QUIET_ROUNDS or fine < FINEST:
-            yield state.iterate(exhausted=fine < FINEST)
-            quiet = 0
+        yield state.iterate(exhausted=fine < FINEST, promising=bool(gap <= aim))
         if gap <= aim:
             aim = fine = 0.1 * aim  # the driver's own certificate was not content
         elif settled:

@@ -18,10 +18,13 @@ class Refusal:
 class Iterate:
     """A point (theta, b) and what the solver knows of the dual, by the numbers of the terms.
 
-    ``exhausted`` says that the solver has nothing more to give.
+    ``exhausted`` says that the solver has nothing more to give. ``promising`` is what a solver that keeps a gap of its
+    own thinks of the point: True, that it is within tolerance and should be certified now; False, that a certificate
+    would only cost time. None leaves it to the driver.
     """
 
     theta: Array
     b: Array
     dual: dict[int, Array] = field(default_factory=dict)
     exhausted: bool = False
+    promising: bool | None = None

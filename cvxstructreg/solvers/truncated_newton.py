@@ -24,8 +24,6 @@ from cvxstructreg.solvers.smooth_objective import Curvature, SmoothObjective, mi
 NAME = "newton"
 ITERATES = True
 
-#: Newton steps between two iterates that are handed over although the bound of the gap is not within tolerance.
-REPORT_EVERY = 15
 #: Newton steps between two points whose scores are computed anew.
 REFRESH_EVERY = 5
 #: Conjugate gradients stop when a step gains less than PATIENCE * doubt times the average step so far, or when the
@@ -51,8 +49,9 @@ def run(problem: Problem, start: Iterate, tol: float, max_cg: int = 1000) -> Ite
         # the gap is at most |g|^2 / (4 mu); aim at half of what is asked
         goal = 0.5 * tol * objective_scale(problem, value)
         reach = float(np.sqrt(4.0 * mu * goal))
-        if size <= reach or (promised <= 0.01 * goal and doubt <= 0.1) or count % REPORT_EVERY == 0:
-            yield Iterate(at.theta, at.b)
+        close = size <= reach or (promised <= 0.01 * goal and doubt <= 0.1)
+        if close or count > 1:
+            yield Iterate(at.theta, at.b, promising=bool(close))
         solver = NewtonStep(objective.curvature(at), max_cg)
         step = objective.state(*solver.solve(gradient, slope_b, ACCURACY * min(size, reach), PATIENCE * doubt))
         promised = solver.decrease

@@ -11,7 +11,6 @@ Massias, Gramfort and Salmon (2018) for working sets.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,8 +32,6 @@ SMALLEST_SET = 100
 #: A quadratic model is solved to this part of the violation, a working set to that part of its first violation.
 INNER = 0.3
 ENOUGH = 0.1
-#: Seconds without news for the driver, which checks its limits then.
-SILENCE = 0.5
 #: Outer iterations without progress before it gives up, and objectives that count as equal.
 STALLED = 5
 ROUND_OFF = 1e-13
@@ -67,19 +64,14 @@ def accepts(problem: Problem) -> Refusal | None:
 
 
 def run(problem: Problem, start: Iterate, tol: float, max_newton: int = 10, max_epochs: int = 50) -> Iterator[Iterate]:
-    """``max_newton`` prox-Newton steps on one working set at most, each of at most ``max_epochs`` passes.
-
-    An iterate is handed over when the solver's own gap is within ``tol``, and twice a second: these are what
-    ``max_iter`` of a solve counts.
-    """
+    """``max_newton`` prox-Newton steps on one working set at most, each of at most ``max_epochs`` passes."""
     state = State(problem, start)
-    target, stalled, told = tol, 0, time.monotonic()
+    target, stalled = tol, 0
     objective = violation = np.inf
     while stalled < STALLED:
         gap = state.look()
-        if gap <= target or time.monotonic() - told > SILENCE:
-            yield state.iterate()
-            told = time.monotonic()
+        if gap <= target or objective < np.inf:  # the start is no step yet
+            yield state.iterate(promising=bool(gap <= target))
         if gap <= target:
             target = 0.2 * max(gap, 0.0)  # the certificate wanted more
         # near the optimum objectives differ by round-off only, but violations still fall
@@ -120,9 +112,9 @@ class State:
         self.slope, self.score = np.empty(d), np.empty(d)
         self.refresh()
 
-    def iterate(self, exhausted: bool = False) -> Iterate:
+    def iterate(self, exhausted: bool = False, promising: bool | None = None) -> Iterate:
         """The point for the driver."""
-        return Iterate(self.w[:, None].copy(), np.array([self.b]), exhausted=exhausted)
+        return Iterate(self.w[:, None].copy(), np.array([self.b]), exhausted=exhausted, promising=promising)
 
     def loss(self, z: Array) -> float:
         """The loss at given scores."""
