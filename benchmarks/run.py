@@ -14,66 +14,17 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import time
-import warnings
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import date
 from typing import Any
 
 import data
 import numpy as np
 import peers
+from measure import Result, lambda_max, ours, peer, timed
 from threadpoolctl import threadpool_limits
 
 import cvxstructreg as csr
-
-REPEATS = 3
-
-
-@dataclass(frozen=True)
-class Result:
-    """One line of the table."""
-
-    section: str
-    work: str
-    solver: str
-    seconds: float
-    cold: float
-    gap: float
-    target: str = ""
-
-
-def timed(run: Callable[[], Any], repeats: int = REPEATS) -> tuple[Any, float, float]:
-    """The result, the median time of the warm runs and the time of the first."""
-    times = []
-    for _ in range(repeats + 1):
-        began = time.perf_counter()
-        result = run()
-        times.append(time.perf_counter() - began)
-    return result, float(np.median(times[1:] or times)), times[0]
-
-
-def ours(section: str, work: str, make: Callable[[], csr.Problem], solver: str, tol: float, **how: Any) -> Result:
-    """Time one of our solvers on a problem that is made anew each time, so that nothing is cached in it."""
-    target, repeats, options = how.pop("target", ""), how.pop("repeats", REPEATS), how
-    problems = [make() for _ in range(repeats + 1)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", csr.InaccurateWarning)
-        solution, seconds, cold = timed(lambda: problems.pop().solve(solver, tol=tol, **options), repeats)
-    return Result(section, work, solver, seconds, cold, solution.certificate.relative_gap, target)
-
-
-def peer(section: str, work: str, problem: csr.Problem, name: str, fit: peers.Fit, tol: float) -> Result:
-    """Time a peer at the loosest of its tolerances that gives a certified gap of ``tol``, or at its tightest."""
-    gap, tolerance = np.inf, peers.TOLERANCES[0]
-    for tolerance in peers.TOLERANCES:
-        coef, intercept = fit(tolerance)
-        gap = csr.certify(problem, coef, intercept, tol=tol, search=False).relative_gap
-        if gap <= tol:
-            break
-    _, seconds, cold = timed(lambda: fit(tolerance))
-    return Result(section, work, name, seconds, cold, gap)
 
 
 def network() -> list[Result]:
@@ -206,11 +157,6 @@ SECTIONS = {
     "cvxpy": against_cvxpy,
 }
 NEED_NEWSGROUPS = {"network", "classes", "lasso", "elastic_net", "sentences"}
-
-
-def lambda_max(X: Any, y: np.ndarray) -> float:
-    """The smallest L1 strength at which all weights are zero."""
-    return float(np.abs(X.T @ (y - y.mean())).max())
 
 
 def table(results: list[Result]) -> str:
