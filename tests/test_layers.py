@@ -20,7 +20,8 @@ ALLOWED = {
     "losses": {"core", "losses"},
     "penalties": {"core", "graphs", "groups", "penalties"},
     "solvers": {"core", "solvers"},
-    "datasets": {"datasets"},
+    "datasets": {"core", "graphs", "groups", "datasets"},
+    "metrics": {"core", "graphs", "groups", "metrics"},
 }
 # Problem.solve hands over to the driver, which stands above it
 EXCEPTIONS = {("core/problem.py", "solvers")}

@@ -1,5 +1,36 @@
-"""Small data sets shipped with the package."""
+"""Data sets: loaders for those the papers use, generators with known truth, and a small corpus of its own."""
 
 from cvxstructreg.datasets.corpus import load_corpus
+from cvxstructreg.datasets.expression import GeneSetReport, load_diabetes_expression, map_gene_sets, read_gmt
+from cvxstructreg.datasets.lexicons import load_opinion_words, load_sentiwordnet, load_stopwords, load_wordnet
+from cvxstructreg.datasets.locating import DataNotFoundError, cache_folder, data_folders
+from cvxstructreg.datasets.newsgroups import NEWSGROUP_PAIRS, fetch_20newsgroups
+from cvxstructreg.datasets.reading import DataFormatError, write_json_lines
+from cvxstructreg.datasets.reviews import load_movie_reviews, load_multi_domain_reviews
+from cvxstructreg.datasets.semi_supervised import load_g50c, load_mac_windows, load_uspst
+from cvxstructreg.datasets.word_vectors import load_word_vectors
 
-__all__ = ["load_corpus"]
+__all__ = [
+    "NEWSGROUP_PAIRS",
+    "DataFormatError",
+    "DataNotFoundError",
+    "GeneSetReport",
+    "cache_folder",
+    "data_folders",
+    "fetch_20newsgroups",
+    "load_corpus",
+    "load_diabetes_expression",
+    "load_g50c",
+    "load_mac_windows",
+    "load_movie_reviews",
+    "load_multi_domain_reviews",
+    "load_opinion_words",
+    "load_sentiwordnet",
+    "load_stopwords",
+    "load_uspst",
+    "load_word_vectors",
+    "load_wordnet",
+    "map_gene_sets",
+    "read_gmt",
+    "write_json_lines",
+]

@@ -1,0 +1,103 @@
+"""Where data files are looked for, and what is said when they are not there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+#: The environment variable that names a folder of data sets.
+VARIABLE = "CVXSTRUCTREG_DATA"
+
+PathLike = str | os.PathLike[str]
+
+
+class DataNotFoundError(FileNotFoundError):
+    """A data set is in none of the folders; the message says what to put where."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of a data set: its path inside the data folder, what is in it, and where it can be had.
+
+    `others` are further paths at which the same content is accepted, in the format of its publishers.
+    """
+
+    title: str
+    path: str
+    content: str
+    origin: str
+    others: tuple[str, ...] = ()
+
+
+def cache_folder() -> Path:
+    """The folder for data sets of this user: ``~/.cache/cvxstructreg``, or what the platform uses instead.
+
+    Examples
+    --------
+    >>> cache_folder().name
+    'cvxstructreg'
+    """
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "cvxstructreg"
+
+
+def data_folders(data_home: PathLike | None = None) -> list[Path]:
+    """The folders that are searched: `data_home` alone, or else ``$CVXSTRUCTREG_DATA`` and the cache folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     data_folders(home) == [Path(home)]
+    True
+    """
+    if data_home is None:
+        named = os.environ.get(VARIABLE)
+        return ([Path(named).expanduser()] if named else []) + [cache_folder()]
+    if not isinstance(data_home, str | os.PathLike):
+        raise TypeError(f"data_home must be the path of a folder, not {data_home!r}")
+    folder = Path(data_home).expanduser()
+    if not folder.is_dir():
+        raise DataNotFoundError(f"data_home is {str(folder)!r}, which is no folder; give the folder of the data sets")
+    return [folder]
+
+
+def found(source: Source, data_home: PathLike | None = None) -> Path | None:
+    """The path of the first file that is there, compressed or not, in its subfolder or not; else None."""
+    for folder in data_folders(data_home):
+        for name in (source.path, *source.others):
+            plain = name.removesuffix(".gz")
+            for candidate in dict.fromkeys((name, plain, Path(name).name, Path(plain).name)):
+                if (folder / candidate).exists():
+                    return folder / candidate
+    return None
+
+
+def locate(source: Source, data_home: PathLike | None = None) -> Path:
+    """The path of the file, or an error that says what to put where."""
+    path = found(source, data_home)
+    if path is None:
+        raise missing(source, data_home)
+    return path
+
+
+def missing(source: Source, data_home: PathLike | None = None) -> DataNotFoundError:
+    """The error for a file that is in none of the folders."""
+    folders = data_folders(data_home)
+    looked = ", ".join(str(folder) for folder in folders)
+    lines = [
+        f"{source.title}: the file {source.path} was not found in {looked}.",
+        f"Put it at {folders[0] / source.path}, or pass data_home=, or set {VARIABLE} to the folder that holds it.",
+        f"It is {source.content}.",
+    ]
+    if source.others:
+        lines.append(f"Accepted as well: {', '.join(source.others)}.")
+    lines.append(f"The data can be had from {source.origin}.")
+    return DataNotFoundError("\n".join(lines))
