@@ -74,7 +74,8 @@ class Atom:
     ========================  ==============================================================================
     """
 
-    #: What the atom acts on in a problem: "weights", "scores" (all rows), "rows" (labelled rows) or "function".
+    #: What the atom acts on in a problem: "weights", "scores" (all rows), "rows" (labelled rows), "values" (the scores
+    #: of all rows without intercept) or "function" (the norm of a kernel model).
     target: ClassVar[str] = "weights"
     #: The objective in one line, as ``Problem.describe`` prints it, and the conventions people ask about.
     formula: ClassVar[str] = "f(w)"
@@ -181,6 +182,14 @@ class Atom:
         if self.target not in ("weights", "scores"):
             raise ValueError(f"{type(self).__name__} acts on the {self.target}; on_scores() is for weight penalties")
         return Term(self, 1.0, "scores")
+
+    def on_function(self) -> Term:
+        """The same quadratic function of the values h = F - 1 b' of all rows: the scores without the intercepts."""
+        from cvxstructreg.core.objective import Term
+
+        if self.target not in ("weights", "scores") or not self.can("quadratic"):
+            raise ValueError(f"{self!r}.on_function() is for quadratic penalties; on_scores() takes others")
+        return Term(self, 1.0, "values")
 
     def __rmul__(self, scale: float) -> Term:
         from cvxstructreg.core.objective import Term

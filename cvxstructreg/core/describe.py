@@ -41,6 +41,8 @@ def _row(problem: Problem, term: Term) -> tuple[str, str]:
     formula = atom.formula
     if term.target == "scores" and type(atom).target == "weights":
         formula = formula.replace("w_i", "f_i").replace("w_j", "f_j").replace("||w||", "||F||").replace(" w", " F")
+    if term.target == "values":
+        formula = formula.replace("w_i", "h_i").replace("w_j", "h_j").replace("||w||", "||h||").replace(" w", " h")
     strength = "" if term.scale == 1 else f"{term.scale:g} * "
     note = f"{atom!r}: {atom.convention}" if atom.convention else repr(atom)
     if isinstance(atom, Loss):
@@ -52,6 +54,9 @@ def _row(problem: Problem, term: Term) -> tuple[str, str]:
             note += f"; on the {len(atom.rows)} labelled of {problem.model.n_rows} rows"
     elif term.target == "scores":
         note += f"; on the scores of all {problem.model.n_rows} rows"
+    elif term.target == "values":
+        shift = "without the intercept" if problem.model.intercept else "of the function"
+        note += f"; on the values h = F - 1 b' of all {problem.model.n_rows} rows, {shift}"
     return strength + formula, note
 
 

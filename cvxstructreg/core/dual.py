@@ -64,11 +64,20 @@ def lower_bound(parts: NormalForm, theta: Array, b: Array, dual: Dual, sweeps: i
         if start is None:
             continue
         if parts.rkhs:
-            pulled = float(np.sum(start.total * parts.model.adjoint(start.total)))
-            bounds.append(-start.cost(parts) - pulled / (4.0 * parts.rkhs))
+            bounds.append(_function_bound(parts, start))
         else:
             bounds.append(_WeightDual(parts, start, dual, sweeps).best_bound())
     return max(bounds)
+
+
+def _function_bound(parts: NormalForm, start: ScoreDual) -> float:
+    """The dual objective where the only term of the weights is the function norm: its conjugate is u'gram u / 4."""
+    total, cost = start.total, start.cost(parts)
+    if parts.function_forms:
+        h = parts.model.scores(start.theta, np.zeros(parts.n_outputs))
+        total = total + parts.function_grad(h)  # taken at the gradient, where the conjugate is the value
+        cost += sum(scaled.value(h) for scaled in parts.function_forms)
+    return -cost - float(np.sum(total * parts.model.adjoint(total))) / (4.0 * parts.rkhs)
 
 
 def _score_dual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> ScoreDual | None:
@@ -352,6 +361,8 @@ def kkt_residual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> float
             total = total + piece.adjoint(u)
         else:
             left = left - piece.adjoint(u)
+    if parts.function_forms:
+        left = left - parts.model.adjoint(parts.function_grad(scores - b))
     pull = parts.model.adjoint(total)
     left = left - pull - 2.0 * parts.rkhs * (scores - b if parts.rkhs else 0.0)
     if parts.separable is not None:

@@ -10,6 +10,11 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.memory import require_memory
+
+#: Eigenvalues above -PSD_ROUND_OFF times the largest count as round-off; parts of gram of PSD_ROWS rows are checked.
+PSD_ROUND_OFF, PSD_ROWS = 1e-8, 400
+ZERO_GRAM = "gram is zero everywhere: its only function is zero, and there is nothing to fit"
 
 
 class Model:
@@ -95,16 +100,57 @@ class Kernel(Model):
     name = "gram"
 
     def __init__(self, gram: Any, intercept: bool = True) -> None:
+        shape = np.shape(gram)
+        if len(shape) == 2 and shape[0] != shape[1]:
+            raise ValueError(f"gram must be square (a kernel between all examples), got shape {shape}")
         if sp.issparse(gram):
+            _require_gram_memory(shape[0], "gram as a dense matrix")
             gram = gram.toarray()
-        gram = as_design(gram, "gram")
-        if gram.shape[0] != gram.shape[1]:
-            raise ValueError(f"gram must be square (a kernel between all examples), got shape {gram.shape}")
-        scale = max(float(np.abs(gram).max(initial=0.0)), np.finfo(float).tiny)
-        if np.abs(gram - gram.T).max(initial=0.0) > 1e-8 * scale:
-            raise ValueError("gram must be symmetric; symmetrise it with (gram + gram.T) / 2 if that is what you mean")
-        super().__init__((gram + gram.T) / 2, intercept)
+        super().__init__(_symmetric(as_design(gram, "gram")), intercept)
         self._spectrum: tuple[Array, Array] | None = None
+        self._known_psd = False
+        self._last: tuple[Array, Array] | None = None  # the last theta and gram theta
+
+    def scores(self, theta: Array, b: Array) -> Array:
+        """F = gram theta + 1 b'; the last product is remembered, as certificates ask for it more than once."""
+        if self._last is None or not np.array_equal(self._last[0], theta):
+            self._last = theta.copy(), self.times(theta)
+        return self._last[1] + b
+
+    def adjoint(self, u: Array) -> Array:
+        """gram u."""
+        return self.times(u)
+
+    def times(self, v: Array) -> Array:
+        """gram v for an (n, k) array; a single column takes half the time of an ordinary product, by symmetry."""
+        if not v.any():
+            return np.zeros_like(v)
+        if v.shape[1] > 1:
+            return np.asarray(self.design @ v)
+        fortran = self.design if self.design.flags.f_contiguous else self.design.T
+        return np.asarray(scipy.linalg.blas.dsymv(1.0, fortran, np.ascontiguousarray(v[:, 0])))[:, None]
+
+    def require_psd(self) -> None:
+        """Raise if gram is seen not to be positive semidefinite, by the Cholesky factor of (a part of) it.
+
+        Up to PSD_ROWS rows this is a proof. Beyond, a part of as many rows is looked at, and the solvers that work on
+        gram as it is raise the same error as soon as they meet a negative ``v'gram v``.
+        """
+        if self._known_psd or self._spectrum is not None:
+            return
+        n = self.n_rows
+        diagonal = self.design.diagonal()
+        if not diagonal.any() and not self.design.any():
+            raise ValueError(ZERO_GRAM)
+        picked = np.arange(n) if n <= PSD_ROWS else np.linspace(0, n - 1, PSD_ROWS).astype(int)
+        part = self.design if n <= PSD_ROWS else self.design[np.ix_(picked, picked)]
+        top = max(float(diagonal.max()), float(part.sum()) / len(picked))
+        shifted = part + (PSD_ROUND_OFF * max(top, np.finfo(float).tiny)) * np.eye(len(picked))
+        if scipy.linalg.lapack.dpotrf(shifted, overwrite_a=True)[1] != 0:
+            values = scipy.linalg.eigvalsh(part)
+            if values[0] < -PSD_ROUND_OFF * max(float(values[-1]), np.finfo(float).tiny):
+                raise not_psd(float(values[0]), float(values[-1]))
+        self._known_psd = True
 
     def factor(self) -> Array:
         """G with gram = G G': the same model in linear coordinates, theta = :meth:`lift` of them."""
@@ -122,18 +168,43 @@ class Kernel(Model):
 
     def _eigen(self) -> tuple[Array, Array]:
         if self._spectrum is None:
+            _require_gram_memory(2 * self.n_rows, "the eigenvectors of gram")
             values, vectors = scipy.linalg.eigh(self.design)
             top = max(float(values[-1]), 0.0) if values.size else 0.0
-            if values.size and values[0] < -1e-8 * max(top, np.finfo(float).tiny):
-                raise ValueError(
-                    f"gram must be positive semidefinite, its smallest eigenvalue is {values[0]:.3g} "
-                    f"(largest {top:.3g}); add at least {-values[0]:.3g} to its diagonal or use a valid kernel"
-                )
+            if values.size and values[0] < -PSD_ROUND_OFF * max(top, np.finfo(float).tiny):
+                raise not_psd(float(values[0]), top)
             if top == 0.0:
-                raise ValueError("gram is zero everywhere: its only function is zero, and there is nothing to fit")
+                raise ValueError(ZERO_GRAM)
             kept = values > values.size * np.finfo(float).eps * top
             self._spectrum = values[kept], vectors[:, kept]
         return self._spectrum
+
+
+def not_psd(smallest: float, largest: float) -> ValueError:
+    """The error for a gram matrix with that (Rayleigh quotient or) smallest eigenvalue."""
+    return ValueError(
+        f"gram must be positive semidefinite, its smallest eigenvalue is {smallest:.3g} "
+        f"(largest {largest:.3g}); add at least {-smallest:.3g} to its diagonal or use a valid kernel"
+    )
+
+
+def _symmetric(gram: Array) -> Array:
+    """The matrix itself if it is symmetric, its symmetric part if it is so up to round-off, else an error."""
+    scale, worst = np.finfo(float).tiny, 0.0
+    if not (gram.flags.c_contiguous or gram.flags.f_contiguous):
+        gram = np.ascontiguousarray(gram)
+    for first in range(0, gram.shape[0], 512):  # in blocks: no further matrix of this size
+        rows, columns = gram[first : first + 512], gram[:, first : first + 512].T
+        scale = max(scale, float(rows.max()), -float(rows.min()))
+        worst = max(worst, float(np.abs(rows - columns).max()))
+    if worst > 1e-8 * scale:
+        raise ValueError("gram must be symmetric; symmetrise it with (gram + gram.T) / 2 if that is what you mean")
+    return gram if worst == 0.0 else (gram + gram.T) / 2
+
+
+def _require_gram_memory(n: int, what: str) -> None:
+    remedy = "use a linear model on (random) features of the kernel, or fewer examples"
+    require_memory(8.0 * n * n, f"{what} ({n:,} x {n:,})", remedy)
 
 
 def as_design(matrix: Any, name: str) -> Any:

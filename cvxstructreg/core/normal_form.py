@@ -11,6 +11,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array, Atom, conjugate, has_conjugate
+from cvxstructreg.core.composed_forms import PulledForm
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.quadratic_form import DENSE_LIMIT, QuadraticForm, to_dense
@@ -97,6 +98,9 @@ class NormalForm:
         Absolute values and bounds.
     rkhs : float
         Strength of the function norm of a Kernel model that has no other term on its weights, else 0.
+    function_forms : tuple of ScaledForm
+        With ``rkhs``, the quadratic terms of h = gram theta, the scores without intercept; in other models these are
+        quadratic terms of the weights.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -107,6 +111,7 @@ class NormalForm:
         weight_pieces: list[Piece] = []
         score_forms: list[ScaledForm] = []
         weight_forms: list[ScaledForm] = []
+        function_forms: list[ScaledForm] = []
         self.separable: Separable | None = None
         self.rkhs = 0.0
         for number, term in enumerate(problem.terms):
@@ -118,6 +123,8 @@ class NormalForm:
                 continue
             elif term.target == "function" and isinstance(self.model, Kernel):
                 self.rkhs += term.scale
+            elif term.target == "values":
+                function_forms.append(ScaledForm(term.scale, atom.quadratic(self.model.n_rows)))
             elif atom.can("quadratic"):
                 rows = self.model.n_rows if on_scores else self.model.n_weights
                 scaled = ScaledForm(term.scale, atom.quadratic(rows))
@@ -128,6 +135,9 @@ class NormalForm:
         if self.rkhs and (weight_forms or weight_pieces or self.separable):
             weight_forms.append(ScaledForm(self.rkhs, QuadraticForm(matrix=self.model.design)))
             self.rkhs = 0.0
+        if not self.rkhs:
+            weight_forms += [ScaledForm(f.scale, PulledForm(f.form, self.model.design)) for f in function_forms]
+        self.function_forms = tuple(function_forms) if self.rkhs else ()
         self.score_pieces, self.weight_pieces = tuple(score_pieces), tuple(weight_pieces)
         self.score_forms, self.weight_forms = tuple(score_forms), tuple(weight_forms)
 
@@ -234,7 +244,7 @@ class NormalForm:
         total = self.piece_gram.diagonal()
         for scaled in self.weight_forms:
             form = scaled.form
-            total = total + (abs(form.factor).sum(axis=0) if form.factor is not None else form.matrix.diagonal())
+            total = total + (abs(form.factor).sum(axis=0) if form.factor is not None else form.main_diagonal)
         return np.asarray(total)
 
     def quadratic_value(self, theta: Array) -> float:
@@ -244,6 +254,10 @@ class NormalForm:
     def quadratic_grad(self, theta: Array) -> Array:
         """Its gradient 2 M theta."""
         return sum((scaled.grad(theta) for scaled in self.weight_forms), np.zeros(self.shape))
+
+    def function_grad(self, h: Array) -> Array:
+        """The gradient by h of the terms of h."""
+        return sum((scaled.grad(h) for scaled in self.function_forms), np.zeros_like(h))
 
     def smooth_score_grad(self, scores: Array) -> Array:
         """The gradient by the scores of the smooth terms of the scores."""

@@ -48,7 +48,8 @@ class Term:
         return Objective.of(self) if other == 0 else Objective.of(other) + self
 
     def __repr__(self) -> str:
-        name = repr(self.atom) + (".on_scores()" if self.target != type(self.atom).target else "")
+        moved = {"scores": ".on_scores()", "values": ".on_function()"}
+        name = repr(self.atom) + (moved.get(self.target, "") if self.target != type(self.atom).target else "")
         return name if self.scale == 1 else f"{self.scale:g} * {name}"
 
 

@@ -73,6 +73,11 @@ class QuadraticForm:
         off = (matrix.row != matrix.col) & (matrix.data != 0)
         return None if off.any() else np.asarray(self.matrix.diagonal(), dtype=float)
 
+    @cached_property
+    def main_diagonal(self) -> Array:
+        """The entries M_jj, or near them (an upper bound where variables were eliminated)."""
+        return np.asarray(self._matrix.diagonal()) if self.factor is None else squared_columns(self.factor)
+
     def apply(self, w: Array) -> Array:
         """M w."""
         if self.factor is None:
@@ -121,7 +126,9 @@ class QuadraticForm:
         if self.diagonal is not None:
             return v / (1.0 + 2.0 * t * self.diagonal[:, None])
         if self.is_operator or not sp.issparse(self.matrix):
-            return np.asarray(scipy.linalg.solve(np.eye(self.size) + 2.0 * t * self.matrix, v, assume_a="pos"))
+            return np.asarray(
+                scipy.linalg.solve(np.eye(self.size) + 2.0 * t * to_dense(self.matrix), v, assume_a="pos")
+            )
         system = sp.csc_array(sp.eye_array(self.size) + 2.0 * t * self.matrix)
         return np.asarray(spla.splu(system).solve(np.ascontiguousarray(v)))
 
@@ -134,6 +141,14 @@ class QuadraticForm:
         if outside > 1e-9 * max(1.0, float(np.linalg.norm(u))):
             return np.inf
         return float(0.25 * np.sum(coordinates[kept] ** 2 / values[kept, None]))
+
+
+def squared_columns(matrix: Any) -> Array:
+    """The squared norms of the columns of a dense or sparse matrix."""
+    if not sp.issparse(matrix):
+        return np.asarray(np.einsum("ij,ij->j", matrix, matrix), dtype=float)
+    rows = sp.csr_array(matrix)
+    return np.bincount(rows.indices, weights=rows.data**2, minlength=rows.shape[1]).astype(float)
 
 
 def to_dense(matrix: Any) -> Array:

@@ -207,8 +207,7 @@ class QuadraticPart:
             else:
                 self.others.append(scaled)
             # with eliminated variables this is an upper bound, which serves a preconditioner as well
-            squares = form.matrix.diagonal() if form.factor is None else column_squares(form.factor)
-            self.diagonal += scaled.scale * squares
+            self.diagonal += scaled.scale * form.main_diagonal
         factors = [np.sqrt(scaled.scale) * scaled.form.factor for scaled in self.factored]
         self.factor = sp.csr_array(sp.vstack(factors)) if factors else None
         self.factor_diagonal = column_squares(self.factor) if self.factor is not None else np.zeros(d)
@@ -320,9 +319,7 @@ def score_diagonal(parts: NormalForm, scores: Array) -> Array:
     """The diagonal of phi'' at F, n x k; entries that a map K mixes are taken as if they were not."""
     total = np.zeros_like(scores)
     for scaled in parts.score_forms:
-        form = scaled.form
-        squares = column_squares(form.factor) if form.factor is not None else form.matrix.diagonal()
-        total += 2.0 * scaled.scale * squares[:, None]
+        total += 2.0 * scaled.scale * scaled.form.main_diagonal[:, None]
     for piece in parts.score_pieces:
         diagonal = piece.scale * _atom_diagonal(piece, piece.forward(scores))
         if piece.K is not None:

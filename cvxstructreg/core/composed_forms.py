@@ -1,0 +1,114 @@
+"""Quadratic forms made of others: powers of a matrix, and a form of linear images."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.quadratic_form import QuadraticForm, squared_columns
+
+#: A power with more than this share of its entries stored is kept dense.
+DENSE_SHARE = 0.3
+
+
+class PowerForm(QuadraticForm):
+    """w'L^p w for a sparse L = B'B, as p products with L; the matrix itself is only made where it is asked for."""
+
+    def __init__(self, laplacian: Any, incidence: Any, power: int) -> None:
+        super().__init__(matrix=laplacian)
+        self.base, self.incidence, self.power = laplacian, incidence, power
+
+    @property
+    def is_operator(self) -> bool:
+        """True: L^p has many more entries than L."""
+        return True
+
+    @cached_property
+    def matrix(self) -> Any:
+        """L^p, sparse while it is."""
+        product: Any = self.base
+        for _ in range(self.power - 1):
+            product = product @ self.base
+            if sp.issparse(product) and product.nnz > DENSE_SHARE * product.shape[0] ** 2:
+                product = product.toarray()
+        return (product + product.T) / 2
+
+    def apply(self, w: Array) -> Array:
+        """L^p w."""
+        for _ in range(self.power):
+            w = self.base @ w
+        return np.asarray(w)
+
+    @cached_property
+    def largest_eigenvalue(self) -> float:
+        """The same power of (an upper bound of) the largest eigenvalue of L."""
+        return QuadraticForm(matrix=self.base).largest_eigenvalue ** self.power
+
+    def half(self, w: Any) -> Any:
+        """N w with L^p = N'N, for arrays and CVXPY expressions."""
+        for _ in range(self.power // 2):
+            w = self.base @ w
+        return self.incidence @ w if self.power % 2 else w
+
+    def value(self, w: Array) -> float:
+        """||N w||^2."""
+        return float(np.sum(self.half(w) ** 2))
+
+    @cached_property
+    def main_diagonal(self) -> Array:
+        """The diagonal of L^p: the squared columns of N."""
+        half = self.base if self.power > 1 else sp.eye_array(self.size, format="csr")
+        for _ in range(self.power // 2 - 1):
+            half = half @ self.base
+        return squared_columns(self.incidence @ half if self.power % 2 else half)
+
+
+class PulledForm(QuadraticForm):
+    """w -> (A w)'M(A w), by products with A and M: a form of h = A w as a form of w."""
+
+    def __init__(self, form: QuadraticForm, design: Any) -> None:
+        super().__init__(matrix=design)
+        self.form, self.design = form, design
+        self._adjoint = sp.csr_array(design.T) if sp.issparse(design) else design.T
+
+    @property
+    def is_operator(self) -> bool:
+        """True: A'MA is not formed."""
+        return True
+
+    @cached_property
+    def matrix(self) -> Array:
+        """A'MA, dense."""
+        base = self.form.matrix
+        product = self._adjoint @ (base @ self.design)
+        dense = np.asarray(product.toarray() if sp.issparse(product) else product)
+        return (dense + dense.T) / 2
+
+    def apply(self, w: Array) -> Array:
+        """A'M A w."""
+        return np.asarray(self._adjoint @ self.form.apply(np.asarray(self.design @ w)))
+
+    def value(self, w: Array) -> float:
+        """(A w)'M(A w)."""
+        return self.form.value(np.asarray(self.design @ w))
+
+    @cached_property
+    def largest_eigenvalue(self) -> float:
+        """That of M times a bound of the squared norm of A."""
+        sizes = abs(self.design)
+        bound = float(sizes.sum(axis=0).max()) * float(sizes.sum(axis=1).max())
+        return self.form.largest_eigenvalue * bound
+
+    @cached_property
+    def main_diagonal(self) -> Array:
+        """The diagonal of A'diag(M)A, which serves as a preconditioner; not that of A'MA."""
+        squares = self.design.copy()
+        if sp.issparse(squares):
+            squares.data **= 2
+        else:
+            squares **= 2
+        return np.asarray(squares.T @ self.form.main_diagonal)

@@ -1,0 +1,35 @@
+"""Memory: whether an array would fit, asked before it is made."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def available_memory() -> float:
+    """Bytes that can be allocated without swapping; infinity where the system does not say."""
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024.0 * float(line.split()[1])
+    except OSError:
+        pass
+    try:
+        return float(os.sysconf("SC_AVPHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return float("inf")
+
+
+def require_memory(needed: float, what: str, remedy: str) -> None:
+    """Raise MemoryError, with the sizes and a remedy, if ``needed`` bytes are more than there are.
+
+    Examples
+    --------
+    >>> require_memory(8e18, "a matrix of 10^9 rows and columns", "use fewer rows")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    MemoryError: a matrix of 10^9 rows and columns needs 8,000,000,000.0 GB, and ... available; use fewer rows
+    """
+    there = available_memory()
+    if needed > there:
+        raise MemoryError(f"{what} needs {needed / 1e9:,.1f} GB, and {there / 1e9:,.1f} GB are available; {remedy}")
