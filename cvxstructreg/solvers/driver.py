@@ -7,6 +7,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
 from types import ModuleType
 from typing import Any
@@ -144,6 +145,8 @@ class _Run:
     def _finish(self, count: int, status: str) -> Solution:
         """The best point in the coordinates of the problem, with its certificate from scratch."""
         assert self.best is not None
+        if getattr(self.module, "ROUGH_ZEROS", False):
+            self._round_to_zero()
         theta, b = self._lifted(self.best)
         certificate = self._final_certificate(theta, b)
         if certificate.error <= self.tol:
@@ -164,6 +167,19 @@ class _Run:
             history=tuple(self.history),
             dual=dict((self.prover or self.best).dual),
         )
+
+    def _round_to_zero(self) -> None:
+        """Weights that are nearly zero become zero where terms have kinks there and the objective does not rise."""
+        assert self.best is not None
+        linear, theta, b = _as_taken(self.problem, self.module), self.best.theta, self.best.b
+        if not theta.any() or (linear.normal_form.separable is None and not linear.normal_form.weight_pieces):
+            return
+        value = linear.value_at(theta, b)
+        for part in (np.inf, 1e-4, 1e-6, 1e-8):
+            rounded = np.where(np.abs(theta) <= part * np.abs(theta).max(initial=0.0), 0.0, theta)
+            if not np.array_equal(rounded, theta) and linear.value_at(rounded, b) <= value:
+                self.best, self.own = replace(self.best, theta=rounded), None
+                return
 
     def _lifted(self, iterate: Iterate) -> tuple[Array, Array]:
         """The weights in the coordinates of the problem."""

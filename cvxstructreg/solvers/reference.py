@@ -14,6 +14,7 @@ from cvxstructreg.solvers.iterate import Iterate, Refusal
 
 NAME = "cvxpy"
 ITERATES = False  # CVXPY reports only its end
+ROUGH_ZEROS = True
 
 #: Factors of the accuracies: looser ones are tried when the solver fails, tighter ones when the certificate asks.
 LOOSER = (10.0, 100.0)

@@ -1,0 +1,152 @@
+"""The smallest strength at which all penalised weights are zero."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.core.model import Linear
+from cvxstructreg.core.normal_form import NormalForm
+from cvxstructreg.core.objective import Objective, Term
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.quadratic_penalty import MatrixPenalty
+from cvxstructreg.paths.strength import checked_terms, with_strength
+
+#: How well the rest of the model is fitted, and how well the gauge of its gradient is computed.
+FIT_TOL, GAUGE_TOL = 1e-12, 1e-9
+#: Strengths found by iteration are rounded up by this part, so that the weights are zero there.
+ROUND_UP = 1e-7
+
+
+def lambda_max(problem: Problem, terms: Iterable[int] | None = None) -> float:
+    """The smallest t such that t times the sparsifying terms make all the weights they penalise zero.
+
+    With g the gradient of all other terms where these weights are zero (and the intercept and the weights that are not
+    penalised have been fitted), it is the gauge  max_w <-g, w> / Omega(w)  of the sparsifying terms Omega. For absolute
+    values that is max_j |g_j| / c_j; for overlapping groups, sums of terms and bounds it is found by Dinkelbach's
+    iteration  t <- <-g, w> / Omega(w),  w = prox of t Omega at -g,  and rounded up in the seventh digit.
+
+    Parameters
+    ----------
+    problem : Problem
+        Losses must be smooth. Strengths as they stand count as 1, so that ``1.0 * L1()`` gives the usual lambda_max.
+    terms : numbers of terms, optional
+        The terms to scale; by default all terms of the weights with a kink at zero.
+
+    Examples
+    --------
+    >>> import cvxstructreg as csr
+    >>> X, y = [[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]], [1.0, 2.0, 3.0]
+    >>> problem = csr.Problem(csr.Linear(X, intercept=False), csr.Squared(y) + csr.L1())
+    >>> lambda_max(problem)
+    7.0
+    """
+    numbers = checked_terms(problem, terms)
+    problem = problem.linear()
+    _check(problem, numbers)
+    chosen = Objective(tuple(problem.terms[number] for number in numbers))
+    others = tuple(term for number, term in enumerate(problem.terms) if number not in numbers)
+    held = _held(NormalForm(Problem(problem.model, _losses(problem) + chosen)))
+    downhill = -_gradient_at_zero(problem, others, held)
+    downhill[~held] = 0.0
+    if not np.abs(downhill).max(initial=0.0) > 0:
+        return 0.0
+    bounds = tuple(term for term in others if term.is_constraint and term.target == "weights")
+    return _gauge(downhill, Objective(chosen.terms + bounds), len(chosen.terms))
+
+
+def _losses(problem: Problem) -> Objective:
+    return Objective(tuple(term for term in problem.terms if isinstance(term.atom, Loss)))
+
+
+def _check(problem: Problem, numbers: tuple[int, ...]) -> None:
+    for number, term in enumerate(problem.terms):
+        if number in numbers:
+            if term.target != "weights" or term.atom.can("grad") or term.scale == 0:
+                raise ValueError(f"{term!r} has no kink at zero weights: no strength of it makes weights zero")
+        elif term.is_constraint and term.target == "weights":
+            part = term.atom.separable()
+            if np.any(part.lower > 0) or np.any(part.upper < 0):
+                raise ValueError(f"{term!r} excludes zero weights, so no strength makes them zero")
+        elif term.scale > 0 and not _is_smooth(term):
+            raise ValueError(f"{term!r} is not smooth, so the gradient at zero weights is not unique; scale it too")
+
+
+def _is_smooth(term: Term) -> bool:
+    outer = term.atom.split()[0] if term.atom.can("split") else term.atom
+    return outer.can("grad") or outer.can("quadratic")
+
+
+def _held(parts: NormalForm) -> Any:
+    """Which weights the sparsifying terms hold (d x k); an error if they hold only differences of some."""
+    held = np.zeros(parts.shape, dtype=bool)
+    if parts.separable is not None:
+        held |= np.broadcast_to(parts.separable.weights, parts.shape) > 0
+    if parts.weight_pieces:
+        if parts.piece_diagonal is None and not held.all():
+            raise ValueError(
+                "a term penalises differences of weights only, so that equal weights are free and never become zero; "
+                "add L1 to the terms that are scaled"
+            )
+        if parts.piece_diagonal is not None:
+            held |= parts.piece_diagonal[:, None] > 0
+    return held
+
+
+def _gradient_at_zero(problem: Problem, others: tuple[Term, ...], held: Any) -> Array:
+    """The gradient of the other terms by the weights, with the held weights zero and the rest fitted."""
+    parts, model = problem.normal_form, problem.model
+    free = np.flatnonzero(~held.all(axis=1))
+    on_scores = tuple(term for term in others if term.target in ("rows", "scores"))
+    if free.size:
+        design = model.columns[:, free]
+        forms = tuple(
+            Term(MatrixPenalty(scaled.form.matrix[free][:, free]), scaled.scale, "weights")
+            for scaled in parts.weight_forms
+        )
+    else:
+        design, forms = np.zeros((model.n_rows, 1)), (Term(MatrixPenalty(np.eye(1)), 1.0, "weights"),)
+    rest = Problem(Linear(design, model.intercept), Objective(on_scores + forms)).solve(tol=FIT_TOL)
+    theta = np.zeros(parts.shape)
+    small, b = rest.problem.shaped(rest.coef, rest.intercept)
+    if free.size:
+        theta[free] = small
+    return model.adjoint(parts.smooth_score_grad(model.scores(theta, b))) + parts.quadratic_grad(theta)
+
+
+def _gauge(downhill: Array, objective: Objective, n_chosen: int) -> float:
+    """max over w of <downhill, w> / Omega(w), with Omega the first ``n_chosen`` terms, under the others (bounds)."""
+    from cvxstructreg.losses import Squared
+
+    d = downhill.shape[0]
+    prox = Problem(Linear(sp.eye_array(d, format="csr"), intercept=False), Squared(downhill) + objective)
+    numbers = tuple(range(1, 1 + n_chosen))
+    parts = prox.normal_form
+    if not parts.weight_pieces and parts.separable is not None:
+        weights = np.broadcast_to(parts.separable.weights, downhill.shape)
+        room = np.where(downhill > 0, parts.separable.upper > 0, parts.separable.lower < 0)
+        usable = room & (weights > 0)
+        return float(np.max(np.abs(downhill[usable]) / weights[usable], initial=0.0))
+
+    def omega(w: Array) -> float:
+        return math.fsum(prox.terms[number].scale * prox.terms[number].atom.value(w) for number in numbers)
+
+    strength, start = 0.0, None
+    for _ in range(100):
+        solution = with_strength(prox, strength, numbers).solve(tol=GAUGE_TOL, warm_start=start)
+        w = prox.shaped(solution.coef)[0]
+        size = omega(w)
+        if size <= 0.0:
+            break
+        reached = float(np.vdot(downhill, w)) / size
+        if reached <= strength * (1.0 + 0.01 * ROUND_UP):
+            break
+        strength, start = reached, replace(solution, dual={})
+    return strength * (1.0 + ROUND_UP)

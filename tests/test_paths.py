@@ -1,0 +1,141 @@
+"""Where all weights become zero, and paths from there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import cvxstructreg as csr
+from cvxstructreg.paths import lambda_max, path
+
+GROUPS = csr.Groups([[0, 1, 2], [2, 3], [3, 4, 5], [6, 7]], n_features=8)
+RING = csr.Graph.from_edges([(j, (j + 1) % 8) for j in range(8)], n_nodes=8)
+
+
+def data(seed: int = 0, n: int = 40, d: int = 8):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, (X[:, 0] - X[:, 3] + rng.normal(size=n) > 0.3).astype(int)
+
+
+def targets(seed: int = 0):
+    X, y = data(seed)
+    return X, y + X[:, 1]
+
+
+PENALTIES = {
+    "l1": lambda: csr.L1(),
+    "weighted l1": lambda: csr.L1(np.arange(1.0, 9.0)),
+    "l1 and ridge": lambda: csr.L1() + 3.0 * csr.Ridge(),
+    "l1 and laplacian": lambda: 0.5 * csr.L1() + csr.Laplacian(RING),
+    "groups": lambda: csr.GroupLasso(GROUPS),
+    "groups and l1": lambda: csr.GroupLasso(GROUPS) + 0.3 * csr.L1(),
+    "latent groups": lambda: csr.LatentGroupLasso(GROUPS),
+    "fused and l1": lambda: csr.FusedLasso(RING) + 0.2 * csr.L1(),
+    "nonnegative": lambda: csr.L1() + csr.NonNegative(),
+    "box": lambda: csr.L1() + csr.Box(-0.1, 0.2),
+}
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("loss", [csr.Logistic, csr.Squared, csr.SquaredHinge])
+def test_zero_there_and_not_below(penalty, loss):
+    X, y = data() if loss is not csr.Squared else targets()
+    problem = csr.Problem(csr.Linear(X), loss(y) + PENALTIES[penalty]())
+    largest = lambda_max(problem)
+    points = path(problem, strengths=[1.0001 * largest, 0.97 * largest], tol=1e-9)
+    assert not points[0].coef.any()
+    assert np.abs(points[1].coef).max() > 1e-4
+
+
+def test_several_outputs():
+    X, _ = data()
+    y = np.arange(40) % 3
+    problem = csr.Problem(csr.Linear(X), csr.Multinomial(y) + csr.GroupLasso(GROUPS) + 0.1 * csr.L1())
+    largest = lambda_max(problem)
+    points = path(problem, strengths=[1.0001 * largest, 0.97 * largest], tol=1e-9)
+    assert not points[0].coef.any()
+    assert points[1].coef.any()
+
+
+def test_features_without_penalty_are_fitted_first():
+    X, y = data()
+    weights = np.ones(8)
+    weights[0] = 0.0
+    problem = csr.Problem(csr.Linear(X), csr.Logistic(y) + csr.L1(weights) + 0.1 * csr.Ridge())
+    largest = lambda_max(problem)
+    points = path(problem, strengths=[1.0001 * largest, 0.99 * largest], tol=1e-9)
+    assert np.flatnonzero(points[0].coef).tolist() == [0]
+    assert np.count_nonzero(points[1].coef) == 2
+
+
+def test_strengths_in_the_problem_count_as_one():
+    X, y = data()
+    one = lambda_max(csr.Problem(csr.Linear(X), csr.Logistic(y) + 1.0 * csr.L1()))
+    four = lambda_max(csr.Problem(csr.Linear(X), csr.Logistic(y) + 4.0 * csr.L1()))
+    assert one == pytest.approx(4.0 * four, rel=1e-12)
+
+
+def test_known_answer_of_the_lasso():
+    X, y = targets()
+    problem = csr.Problem(csr.Linear(X), csr.Squared(y) + csr.L1())
+    assert lambda_max(problem) == pytest.approx(np.abs(X.T @ (y - y.mean())).max(), rel=1e-10)
+
+
+def test_points_are_those_of_single_solves():
+    X, y = data()
+    problem = csr.Problem(csr.Linear(sp.csr_array(X)), csr.Logistic(y) + csr.L1() + 0.2 * csr.Laplacian(RING))
+    points = path(problem, n_points=6, tol=1e-9)
+    assert len(points) == 6
+    assert points.strengths[0] / points.strengths[-1] == pytest.approx(100.0)
+    assert points.gaps.max() <= 1e-9
+    assert points.coefs.shape == (6, 8)
+    assert points.intercepts.shape == (6,)
+    assert points.n_selected[0] == 0
+    assert points.time > 0
+    for strength, solution in zip(points.strengths, points, strict=True):
+        alone = csr.Problem(problem.model, csr.Logistic(y) + strength * csr.L1() + 0.2 * csr.Laplacian(RING)).solve(
+            tol=1e-9
+        )
+        assert solution.coef == pytest.approx(alone.coef, abs=1e-4)
+
+
+def test_a_path_of_a_quadratic_term(capsys):
+    X, y = data()
+    problem = csr.Problem(csr.Linear(X), csr.Logistic(y) + csr.FeatureNetwork(RING) + 0.1 * csr.Ridge())
+    points = path(problem, strengths=[0.1, 10.0, 1.0], terms=[1], verbose=True)
+    assert points.strengths.tolist() == [10.0, 1.0, 0.1]
+    assert "3/3" in capsys.readouterr().err
+    assert points[0].problem.terms[1].scale == 10.0
+    assert points[0].problem.terms[2].scale == 0.1
+
+
+def test_bad_input():
+    X, y = data()
+    ridge = csr.Problem(csr.Linear(X), csr.Logistic(y) + csr.Ridge())
+    lasso = csr.Problem(csr.Linear(X), csr.Logistic(y) + csr.L1())
+    with pytest.raises(ValueError, match="kink at zero"):
+        lambda_max(ridge)
+    with pytest.raises(ValueError, match="no kink"):
+        lambda_max(ridge, terms=[1])
+    with pytest.raises(ValueError, match="numbers from 0 to 1"):
+        path(lasso, terms=[2])
+    with pytest.raises(ValueError, match="at least one term"):
+        path(lasso, terms=[])
+    with pytest.raises(ValueError, match="differences of weights only"):
+        lambda_max(csr.Problem(csr.Linear(X), csr.Logistic(y) + csr.FusedLasso(RING)))
+    with pytest.raises(ValueError, match="not smooth"):
+        lambda_max(csr.Problem(csr.Linear(X), csr.Hinge(y) + csr.L1()))
+    with pytest.raises(ValueError, match="excludes zero"):
+        lambda_max(csr.Problem(csr.Linear(X), csr.Logistic(y) + csr.L1() + csr.Box(0.1, 1.0)))
+    with pytest.raises(ValueError, match="n_points"):
+        path(lasso, n_points=0)
+    with pytest.raises(ValueError, match="smallest"):
+        path(lasso, smallest=1.0)
+    with pytest.raises(ValueError, match="strengths must be"):
+        path(lasso, strengths=[1.0, -1.0])
+    silent = csr.Problem(csr.Linear(np.zeros((4, 2))), csr.Squared([1.0, 2.0, 3.0, 4.0]) + csr.L1())
+    assert lambda_max(silent) == 0.0
+    with pytest.raises(ValueError, match="zero at any strength"):
+        path(silent)
