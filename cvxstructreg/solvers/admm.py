@@ -25,6 +25,7 @@ from cvxstructreg.solvers.iterate import Iterate, Refusal
 
 NAME = "admm"
 ITERATES = True
+ROUGH_ZEROS = True
 
 #: Up to this many unknowns the linear system is factorised; beyond, it is solved by conjugate gradients.
 FACTORISE = 3000
