@@ -5,6 +5,9 @@ from cvxstructreg.datasets.expression import GeneSetReport, load_diabetes_expres
 from cvxstructreg.datasets.lexicons import load_opinion_words, load_sentiwordnet, load_stopwords, load_wordnet
 from cvxstructreg.datasets.locating import DataNotFoundError, cache_folder, data_folders
 from cvxstructreg.datasets.newsgroups import NEWSGROUP_PAIRS, fetch_20newsgroups
+from cvxstructreg.datasets.planted_graph import make_graph_smooth
+from cvxstructreg.datasets.planted_pairs import make_moons_with_pairs
+from cvxstructreg.datasets.planted_text import make_relevant_sentences, make_sparse_text
 from cvxstructreg.datasets.reading import DataFormatError, write_json_lines
 from cvxstructreg.datasets.reviews import load_movie_reviews, load_multi_domain_reviews
 from cvxstructreg.datasets.semi_supervised import load_g50c, load_mac_windows, load_uspst
@@ -30,6 +33,10 @@ __all__ = [
     "load_uspst",
     "load_word_vectors",
     "load_wordnet",
+    "make_graph_smooth",
+    "make_moons_with_pairs",
+    "make_relevant_sentences",
+    "make_sparse_text",
     "map_gene_sets",
     "read_gmt",
     "write_json_lines",

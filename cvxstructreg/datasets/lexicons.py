@@ -93,8 +93,8 @@ def load_sentiwordnet(
 ) -> Bunch:
     """Load SentiWordNet: positive and negative scores of synsets, and of words as means over their senses.
 
-    The score of a word is sum_s score_s / s divided by sum_s 1 / s over its senses s = 1, 2, ..., the first of which are
-    the commonest. Words are in lower case; those of several parts have underscores.
+    The score of a word is sum_s score_s / s divided by sum_s 1 / s over its senses s = 1, 2, ..., the first of which
+    are the commonest. Words are in lower case; those of several parts have underscores.
 
     Parameters
     ----------

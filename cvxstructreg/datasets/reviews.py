@@ -34,8 +34,8 @@ folds are those of the publishers: reviews 0 to 99 of each label are fold 0, and
 _DOMAINS_DESCR = """Multi-domain sentiment (Blitzer, Dredze and Pereira 2007).
 
 Product reviews with one to five stars, 1000 negative (one or two stars) and 1000 positive ones of each domain. One or
-two in a hundred texts occur again: equal texts have the same number in `groups`, so that splits can keep them together, as
-with sklearn.model_selection.GroupKFold or StratifiedGroupKFold.
+two in a hundred texts occur again: equal texts have the same number in `groups`, so that splits can keep them together,
+as with sklearn.model_selection.GroupKFold or StratifiedGroupKFold.
 """
 
 

@@ -1,0 +1,32 @@
+"""How good a classifier is, how much a model selects, and whether one model is better than another."""
+
+from cvxstructreg.metrics.classification import BinaryReport, accuracy, binary_report, sensitivity, specificity
+from cvxstructreg.metrics.paired import (
+    PairedTest,
+    corrected_resampled_t_test,
+    mcnemar_test,
+    paired_t_test,
+    sign_test,
+)
+from cvxstructreg.metrics.selection import model_size, n_selected_features, n_selected_groups, selected_features
+from cvxstructreg.metrics.separation import Separation, average_feature_separation, feature_separation
+
+__all__ = [
+    "BinaryReport",
+    "PairedTest",
+    "Separation",
+    "accuracy",
+    "average_feature_separation",
+    "binary_report",
+    "corrected_resampled_t_test",
+    "feature_separation",
+    "mcnemar_test",
+    "model_size",
+    "n_selected_features",
+    "n_selected_groups",
+    "paired_t_test",
+    "selected_features",
+    "sensitivity",
+    "sign_test",
+    "specificity",
+]
