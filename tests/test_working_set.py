@@ -14,7 +14,9 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 import cvxstructreg as csr
 from cvxstructreg.core.certificate import objective_scale
-from cvxstructreg.solvers import irls, working_set
+from cvxstructreg.core.separable import Separable
+from cvxstructreg.solvers import irls, kernels_cd, working_set
+from cvxstructreg.solvers.quadratic_model import Coefficients, QuadraticModel
 from cvxstructreg.testing import check_solver
 from random_problems import linear_problem, random_graph
 
@@ -305,6 +307,11 @@ class Model:
         raw = (self.dense**2).T @ self.h
         self.curvature = np.maximum(raw - self.centre**2 * self.inverse, 1e-10 * raw) + self.diagonal
 
+    def made(self):
+        """The model as the solver makes it."""
+        given = Coefficients(kernels_cd, self.X, self.Q, self.diagonal, self.box, self.intercept)
+        return QuadraticModel(given, self.features, self.h, self.g, self.w, self.dense_Q @ self.w)
+
     def hessian(self):
         H = self.dense.T @ (self.h[:, None] * self.dense) + self.dense_Q
         return H - np.outer(self.centre, self.centre) * self.inverse
@@ -344,45 +351,34 @@ models = st.builds(Model, st.integers(0, 10_000), st.booleans(), st.booleans(), 
 @settings(max_examples=40)
 @given(models)
 def test_descend_is_its_twin(model):
-    from cvxstructreg.solvers import kernels_cd as kernels
-
-    w, Qw, r = model.w.copy(), model.dense_Q @ model.w, model.g.copy()
-    total = r.sum() if model.intercept else 0.0
-    worst, total = kernels.descend(
-        model.X,
-        model.Q,
-        model.features,
-        model.curvature,
-        model.centre,
-        model.box,
-        model.h,
-        model.inverse,
-        total,
-        r,
-        w,
-        Qw,
-    )
+    made = model.made()
+    worst = made.descend(model.features, 0.0, 1)
     expected, expected_worst = twin_of_descend(model)
-    np.testing.assert_allclose(w, expected, atol=1e-10)
+    np.testing.assert_allclose(made.w, expected, atol=1e-10)
     np.testing.assert_allclose(worst, expected_worst, atol=1e-9)
-    np.testing.assert_allclose(Qw, model.dense_Q @ w, atol=1e-10)
-    np.testing.assert_allclose(r, model.g + model.h * (model.dense @ (w - model.w)), atol=1e-10)
+    np.testing.assert_allclose(made.Qw, model.dense_Q @ made.w, atol=1e-10)
+    np.testing.assert_allclose(made.r, model.g + model.h * (model.dense @ (made.w - model.w)), atol=1e-10)
     if model.intercept:
-        np.testing.assert_allclose(total, r.sum(), atol=1e-10)
+        np.testing.assert_allclose(made.total, made.r.sum(), atol=1e-10)
+
+
+def test_passes_end_at_the_tolerance_or_the_limit():
+    model = Model(0, True, True)
+    made = model.made()
+    assert made.descend(model.features, 0.0, 3) > 0.0
+    assert made.passes == 3
+    assert made.descend(model.features, 1e-8, 10_000) <= 1e-8
+    assert made.passes < 10_000
 
 
 @settings(max_examples=40)
 @given(models)
 def test_the_model_is_minimised(model):
-    from cvxstructreg.solvers import kernels_cd as kernels
-
-    w, Qw = model.w.copy(), model.dense_Q @ model.w
-    change, shift, _ = kernels.minimise_model(
-        model.X, model.Q, model.features, model.diagonal, model.box, model.intercept, model.h, model.g.copy(), w, Qw,
-        1e-10, 10_000,
-    )  # fmt: skip
+    made = model.made()
+    made.minimise(1e-10, 10_000)
+    w, (change, shift) = made.w, made.change()
     np.testing.assert_allclose(change, model.dense @ (w - model.w) + shift, atol=1e-9)
-    np.testing.assert_allclose(Qw, model.dense_Q @ w, atol=1e-9)
+    np.testing.assert_allclose(made.Qw, model.dense_Q @ w, atol=1e-9)
     expected = model.w.copy()
     for _ in range(3000):  # prox gradient steps, as plain as can be
         r = model.g + model.h * (model.dense @ (expected - model.w))
@@ -395,16 +391,31 @@ def test_the_model_is_minimised(model):
     assert np.all((w >= model.box[1]) & (w <= model.box[2]))
 
 
+@settings(max_examples=40)
+@given(models)
+def test_a_jump_changes_no_sign_and_goes_down(model):
+    made = model.made()
+    made.descend(model.features, 0.0, 1)
+    before, residual = made.w.copy(), made.r.copy()
+    made.jump(model.features, 1e-10)
+    assert np.all((made.w * before >= 0.0) | (model.box[0] == 0.0))
+    assert np.all((made.w >= model.box[1]) & (made.w <= model.box[2]))
+    assert model.value(made.w) <= model.value(before) + 1e-10
+    np.testing.assert_allclose(made.r, residual + model.h * (model.dense @ (made.w - before)), atol=1e-9)
+    np.testing.assert_allclose(made.Qw, model.dense_Q @ made.w, atol=1e-9)
+    if model.intercept:
+        np.testing.assert_allclose(made.total, made.r.sum(), atol=1e-9)
+
+
 @settings(max_examples=20)
 @given(models)
 def test_conjugate_gradients_solve_the_system(model):
-    from cvxstructreg.solvers import kernels_cd as kernels
-
     some = np.array([0, 1, 4, 7])
     slope = np.random.default_rng(0).normal(size=4)
     scratch = np.zeros(model.d)
-    parts = (model.curvature[some], model.centre[some], model.h, model.inverse)
-    step, scores = kernels.conjugate_gradients(model.X, model.Q, some, parts, slope, scratch, 1e-12)
+    step, scores = kernels_cd.conjugate_gradients(
+        model.X, model.Q, some, model.curvature, model.centre, model.h, model.inverse, slope, scratch, 1e-12
+    )
     np.testing.assert_allclose(model.hessian()[np.ix_(some, some)] @ step, -slope, atol=1e-6)
     np.testing.assert_allclose(scores, model.dense[:, some] @ step, atol=1e-10)
     assert not scratch.any()
@@ -412,15 +423,18 @@ def test_conjugate_gradients_solve_the_system(model):
 
 @settings(max_examples=20)
 @given(models)
-def test_gradients_moments_and_violations_are_their_twins(model):
-    from cvxstructreg.solvers import kernels_cd as kernels
-
+def test_gradients_columns_curvatures_and_violations_are_their_twins(model):
     slope, score = np.empty(model.d), np.empty(model.d)
-    kernels.gradient_on(model.X, model.features, model.g, slope)
+    kernels_cd.gradient_on(model.X, model.features, model.g, slope)
     np.testing.assert_allclose(slope, model.dense.T @ model.g, atol=1e-12)
-    moments = kernels.all_moments(model.X, model.features, model.h)
-    np.testing.assert_allclose(moments, [(model.dense**2).T @ model.h, model.dense.T @ model.h], atol=1e-12)
-    worst = kernels.violations(model.features, model.w, slope, model.box, score)
+    scores = np.ones(model.n)
+    kernels_cd.add_columns(model.X, model.features[2:], model.w[2:], scores)
+    np.testing.assert_allclose(scores, 1.0 + model.dense[:, 2:] @ model.w[2:], atol=1e-12)
+    made = model.made()
+    np.testing.assert_allclose(made.given.curvature, model.curvature, atol=1e-12)
+    if model.intercept:
+        np.testing.assert_allclose(made.given.centre, model.centre, atol=1e-12)
+    worst = kernels_cd.violations(model.features, model.w, slope, model.box, score)
     c, lower, upper = model.box
     tiny = 1e-7  # a step that small decreases the function by its slope
 
@@ -436,13 +450,10 @@ def test_gradients_moments_and_violations_are_their_twins(model):
 @settings(max_examples=20)
 @given(models, st.booleans())
 def test_the_dual_scale_is_that_of_the_separable_part(model, ridged):
-    from cvxstructreg.core.separable import Separable
-    from cvxstructreg.solvers import kernels_cd as kernels
-
     model.box[0] += 0.1  # features without penalty are not its business
     slope = model.dense.T @ model.g
     ridge = np.full(model.d, 0.5 if ridged else 0.0)
-    s, excess_cost, taken_cost = kernels.dual_scale(model.w, slope, model.box, ridge)
+    s, excess_cost, taken_cost = kernels_cd.dual_scale(model.w, slope, model.box, ridge)
     part = Separable(*model.box)
     taken = part.absorb(-s * slope)
     excess = -s * slope - taken
@@ -455,3 +466,18 @@ def test_the_dual_scale_is_that_of_the_separable_part(model, ridged):
         assert np.abs(excess).max() <= 1e-12
         larger = -1.001 * s * slope
         assert s == 1.0 or np.abs(larger - part.absorb(larger)).max() > 0.0
+
+
+def test_columns_are_kept_for_a_model_and_its_rows():
+    X, y, _ = data()
+    model = csr.Linear(sp.csr_array(X))
+    some, others = np.arange(0, 30), np.arange(10, 40)
+
+    def columns(rows):
+        loss = csr.Logistic(y if rows is None else y[rows], rows=rows)
+        return working_set.design_columns(csr.Problem(model, loss + csr.L1()))[0]
+
+    assert columns(some) is columns(some.copy())
+    np.testing.assert_array_equal(columns(others).toarray(), X[others])
+    np.testing.assert_array_equal(columns(None).toarray(), X)
+    assert columns(None) is model.columns

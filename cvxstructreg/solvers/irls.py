@@ -20,6 +20,7 @@ import numpy as np
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers import working_set
 from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.quadratic_model import QuadraticModel
 from cvxstructreg.solvers.working_set import State
 
 NAME = "irls"
@@ -37,7 +38,7 @@ def accepts(problem: Problem) -> Refusal | None:
 
 def run(problem: Problem, start: Iterate, tol: float, max_passes: int = 100) -> Iterator[Iterate]:
     """``max_passes`` over the coordinates for each reweighting at most."""
-    state = State(problem, start)
+    state = State(problem, start, tol)
     while True:
         state.look()
         yield state.iterate()
@@ -48,18 +49,6 @@ def run(problem: Problem, start: Iterate, tol: float, max_passes: int = 100) -> 
 
 def reweight(state: State, tol: float, max_passes: int) -> bool:
     """One weighted least squares problem by cyclic coordinate descent; whether the point has moved."""
-    w, Qw, r, features = state.w.copy(), state.Qw.copy(), state.g.copy(), state.all
-    moments = state.kernels.all_moments(state.X, features, state.h)
-    mass = float(state.h.sum()) if state.intercept else 0.0
-    inverse = 1.0 / mass if mass > 0.0 else 0.0
-    centre = moments[1] if state.intercept else np.zeros_like(w)
-    curvature = np.maximum(moments[0] - centre**2 * inverse, 1e-10 * moments[0]) + state.diagonal
-    total = float(r.sum()) if state.intercept else 0.0
-    for _ in range(max_passes):
-        largest, total = state.kernels.descend(
-            state.X, state.Q, features, curvature, centre, state.box, state.h, inverse, total, r, w, Qw
-        )
-        if largest <= tol:
-            break
-    shift = -inverse * total
-    return state.backtrack(w, Qw, np.asarray(state.design @ (w - state.w)) + shift, shift, features)
+    model = QuadraticModel(state.given, state.all, state.h, state.g, state.w, state.Qw)
+    model.descend(state.all, tol, max_passes)
+    return state.backtrack(model)

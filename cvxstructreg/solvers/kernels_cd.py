@@ -2,8 +2,9 @@
 
 A design matrix is a tuple, ``(A,)`` for a dense A with contiguous columns (Fortran order), ``(data, indices, indptr)``
 for compressed columns with uint32 indices (signed ones cost a sign extension at every entry). The two only differ in
-the three column operations at the head; everything else is written once. Import this module where it is used: the
-import brings numba along.
+the three column operations at the head; everything else is written once. Arrays of curvatures and the like have an
+entry for every feature, of which only those of the features at hand are used. Import this module where it is used:
+the import brings numba along.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ Columns = tuple[Any, ...]
 
 # sums may be reordered, so that they use vector instructions; infinities (bounds) keep their meaning
 FAST = {"reassoc", "contract", "nsz"}
-#: Passes over the features that are not at zero before a jump, and conjugate gradient steps of a jump at most.
-SETTLING = 2
+#: Conjugate gradient steps of a jump at most.
 MOST_CG = 25
+
+# Explicit loops instead of array expressions, and few calls between compiled functions: each of these would be
+# compiled anew for every caller, which once took most of the seconds of a first use.
+compiled = njit(cache=True, error_model="numpy")
 
 
 def column_dot(X: Columns, j: int, r: Array) -> float:
@@ -92,44 +96,55 @@ def _column_add(X: Any, j: Any, step: Any, h: Any, r: Any) -> Any:
     return dense if len(X) == 1 else sparse
 
 
-@njit(cache=True)
+@compiled
 def gradient_on(X: Columns, features: Any, r: Array, out: Array) -> None:
     """out_j = x_j'r for the given features."""
     for j in features:
         out[j] = column_dot(X, j, r)
 
 
-@njit(cache=True)
-def all_moments(X: Columns, features: Any, h: Array) -> Array:
-    """The sums of h x_j^2 (first row) and of h x_j (second row) for the given features."""
-    out = np.empty((2, features.size))
+@compiled
+def add_columns(X: Columns, features: Any, step: Array, out: Array) -> None:
+    """out += sum_k step_k x_j, with j the k-th of the features."""
+    ones = np.ones(out.size)
     for k in range(features.size):
-        out[0, k], out[1, k] = column_moments(X, features[k], h)
-    return out
+        if step[k] != 0.0:
+            column_add(X, features[k], step[k], ones, out)
 
 
-@njit(cache=True)
-def violation(w: float, slope: float, c: float, lower: float, upper: float) -> float:
-    """How much c|w| + slope w decreases per unit of w, in the better of the two directions that the bounds allow.
+@compiled
+def curvatures(
+    X: Columns, features: Any, h: Array, inverse: float, diagonal: Array, curvature: Array, centre: Array
+) -> None:
+    """Of the given features: centre_j = sum_i h_i x_ij and sum_i h_i x_ij^2 - centre_j^2 / sum(h) + diagonal_j.
 
-    Zero or less at a minimum; below zero it says by how much the nearest kink or bound holds w.
+    ``inverse`` is 1 / sum(h), or 0 without intercept.
     """
-    up = -slope - (c if w >= 0.0 else -c) if w < upper else -np.inf
-    down = slope - (c if w <= 0.0 else -c) if w > lower else -np.inf
-    return max(up, down)
+    for j in features:
+        square, first = column_moments(X, j, h)
+        centre[j] = first
+        # not less than round-off allows: a column may be nearly constant
+        curvature[j] = max(square - first * first * inverse, 1e-10 * square) + diagonal[j]
 
 
-@njit(cache=True)
+@compiled
 def violations(features: Any, w: Array, slope: Array, box: Array, out: Array) -> float:
-    """:func:`violation` of the given features into ``out``, and the largest. ``box`` has rows c, lower, upper."""
+    """How much c|w| + slope w decreases per unit of w_j, in the better of the two directions that the bounds allow.
+
+    Zero or less at a minimum; below zero it says by how much the nearest kink or bound holds w_j. Goes into ``out``;
+    returns the largest. ``box`` has rows c, lower, upper.
+    """
     worst = 0.0
     for j in features:
-        out[j] = violation(w[j], slope[j], box[0, j], box[1, j], box[2, j])
+        c = box[0, j]
+        up = -slope[j] - (c if w[j] >= 0.0 else -c) if w[j] < box[2, j] else -np.inf
+        down = slope[j] - (c if w[j] <= 0.0 else -c) if w[j] > box[1, j] else -np.inf
+        out[j] = max(up, down)
         worst = max(worst, out[j])
     return worst
 
 
-@njit(cache=True)
+@compiled
 def descend(
     X: Columns,
     Q: Columns,
@@ -143,49 +158,49 @@ def descend(
     r: Array,
     w: Array,
     Qw: Array,
-) -> tuple[float, float]:
-    """One pass over the features; r, w and Qw are updated. Returns the largest step in gradient units, and sum(r).
+    tol: float,
+    passes: int,
+) -> tuple[float, float, int]:
+    """Passes over the features until no step is larger than ``tol`` in gradient units; r, w and Qw are updated.
 
     The model is  g'Xd + 1/2 (Xd)'H(Xd) + 1/2 w'Qw + sum c|w|  with r = g + HXd, minimised over the intercept at every
-    step: its gradient is x_j'r - centre_j sum(r) / sum(h), with centre_j = sum_i h_i x_ij.
+    step: its gradient is x_j'r - centre_j sum(r) / sum(h), with centre_j = sum_i h_i x_ij. Returns the largest step of
+    the last pass, sum(r), and the number of passes.
     """
-    worst = 0.0
-    for k in range(features.size):
-        j = features[k]
-        c, bend, old = box[0, j], curvature[k], w[j]
-        slope = column_dot(X, j, r) - centre[k] * inverse * total + Qw[j]
-        if bend > 0.0:
-            point = old - slope / bend
-            new = max(abs(point) - c / bend, 0.0)
-            new = new if point > 0.0 else -new
-        else:  # an empty column
-            new = 0.0 if c > 0.0 else old
-        new = min(max(new, box[1, j]), box[2, j])
-        if new != old:
-            step = new - old
-            w[j] = new
-            column_add(X, j, step, h, r)
-            total += step * centre[k]
-            for p in range(Q[2][j], Q[2][j + 1]):
-                Qw[Q[1][p]] += step * Q[0][p]
-            worst = max(worst, abs(step) * bend)
-    return worst, total
+    worst, done = np.inf, 0
+    while done < passes and worst > tol:
+        worst = 0.0
+        done += 1
+        for j in features:
+            c, bend, old = box[0, j], curvature[j], w[j]
+            slope = column_dot(X, j, r) - centre[j] * inverse * total + Qw[j]
+            if bend > 0.0:
+                point = old - slope / bend
+                new = max(abs(point) - c / bend, 0.0)
+                new = new if point > 0.0 else -new
+            else:  # an empty column
+                new = 0.0 if c > 0.0 else old
+            new = min(max(new, box[1, j]), box[2, j])
+            if new != old:
+                step = new - old
+                w[j] = new
+                column_add(X, j, step, h, r)
+                total += step * centre[j]
+                for p in range(Q[2][j], Q[2][j + 1]):
+                    Qw[Q[1][p]] += step * Q[0][p]
+                worst = max(worst, abs(step) * bend)
+    return worst, total, done
 
 
-@njit(cache=True)
-def add_quadratic(Q: Columns, features: Any, step: Array, Qw: Array) -> None:
-    """Qw += Q step, for a step on some features."""
-    for k in range(features.size):
-        for p in range(Q[2][features[k]], Q[2][features[k] + 1]):
-            Qw[Q[1][p]] += step[k] * Q[0][p]
-
-
-@njit(cache=True)
+@compiled
 def conjugate_gradients(
     X: Columns,
     Q: Columns,
     features: Any,
-    model: tuple[Array, Array, Array, float],
+    curvature: Array,
+    centre: Array,
+    h: Array,
+    inverse: float,
     slope: Array,
     scratch: Array,
     tol: float,
@@ -193,165 +208,55 @@ def conjugate_gradients(
     """The minimiser of the model over features whose signs stay, with its scores: as the step and X step.
 
     Solves ``A step = -slope`` with A = X'HX - centre centre' / sum(h) + Q by conjugate gradients with a diagonal
-    preconditioner, until the residual is within ``tol``. ``scratch`` is zero on all features before and after.
+    preconditioner, until the residual is within ``tol``. ``slope`` has one entry for each of the features; ``scratch``
+    is zero on all features before and after.
     """
-    curvature, centre, h, inverse = model
-    step, residual = np.zeros(features.size), -slope
-    scores, image = np.zeros(h.size), np.empty(h.size)
-    ones, product = np.ones(h.size), np.empty(features.size)
-    scaled = residual / curvature
-    direction = scaled.copy()
-    energy = np.dot(residual, scaled)
-    for _ in range(min(features.size, MOST_CG)):
-        image[:] = 0.0
-        for k in range(features.size):
-            column_add(X, features[k], direction[k], ones, image)
-        common = inverse * np.dot(centre, direction)
-        add_quadratic(Q, features, direction, scratch)
-        weighted = h * image
-        for k in range(features.size):
-            product[k] = column_dot(X, features[k], weighted) - centre[k] * common + scratch[features[k]]
-        for k in range(features.size):
+    m, n = features.size, h.size
+    step, residual, direction, product = np.zeros(m), np.empty(m), np.zeros(m), np.empty(m)
+    scores, image, ones = np.zeros(n), np.empty(n), np.ones(n)
+    energy = before = 0.0
+    for k in range(m):
+        residual[k] = -slope[k]
+        energy += residual[k] * residual[k] / curvature[features[k]]
+    for _ in range(min(m, MOST_CG)):
+        common = 0.0
+        for i in range(n):
+            image[i] = 0.0
+        for k in range(m):
+            j = features[k]
+            direction[k] = residual[k] / curvature[j] + (energy / before * direction[k] if before > 0.0 else 0.0)
+            column_add(X, j, direction[k], ones, image)
+            common += inverse * centre[j] * direction[k]
+            for p in range(Q[2][j], Q[2][j + 1]):
+                scratch[Q[1][p]] += direction[k] * Q[0][p]
+        for i in range(n):
+            ones[i] = h[i] * image[i]
+        bend = 0.0
+        for k in range(m):
+            j = features[k]
+            product[k] = column_dot(X, j, ones) - centre[j] * common + scratch[j]
+            bend += direction[k] * product[k]
+        for i in range(n):
+            ones[i] = 1.0
+        for k in range(m):
             for p in range(Q[2][features[k]], Q[2][features[k] + 1]):
                 scratch[Q[1][p]] = 0.0
-        bend = np.dot(direction, product)
         if not bend > 0.0:
             break
-        length = energy / bend
-        step += length * direction
-        scores += length * image
-        residual -= length * product
-        if np.abs(residual).max() <= tol:
+        length, before, energy, worst = energy / bend, energy, 0.0, 0.0
+        for i in range(n):
+            scores[i] += length * image[i]
+        for k in range(m):
+            step[k] += length * direction[k]
+            residual[k] -= length * product[k]
+            energy += residual[k] * residual[k] / curvature[features[k]]
+            worst = max(worst, abs(residual[k]))
+        if worst <= tol:
             break
-        scaled = residual / curvature
-        previous, energy = energy, np.dot(residual, scaled)
-        direction = scaled + (energy / previous) * direction
     return step, scores
 
 
-@njit(cache=True)
-def stay_inside(features: Any, step: Array, box: Array, w: Array) -> float:
-    """The largest t <= 1 for which w + t step changes no sign and leaves no bound."""
-    t = 1.0
-    for k in range(features.size):
-        j = features[k]
-        lower, upper = box[1, j], box[2, j]
-        if box[0, j] > 0.0:
-            lower, upper = (max(lower, 0.0), upper) if w[j] > 0.0 else (lower, min(upper, 0.0))
-        if w[j] + step[k] > upper:
-            t = min(t, (upper - w[j]) / step[k])
-        elif w[j] + step[k] < lower:
-            t = min(t, (lower - w[j]) / step[k])
-    return t
-
-
-@njit(cache=True)
-def jump(
-    X: Columns,
-    Q: Columns,
-    features: Any,
-    model: tuple[Array, Array, Array, float],
-    box: Array,
-    total: float,
-    r: Array,
-    w: Array,
-    Qw: Array,
-    scratch: Array,
-    tol: float,
-) -> float:
-    """A step of all features that can move freely towards the minimum of the model; returns sum(r)."""
-    curvature, centre, h, inverse = model
-    free = np.flatnonzero(
-        (curvature > 0.0)
-        & ((w[features] != 0.0) | (box[0][features] == 0.0))
-        & (w[features] > box[1][features])
-        & (w[features] < box[2][features])
-    )
-    if free.size == 0:
-        return total
-    some, some_centre = features[free], centre[free]
-    slope = np.empty(some.size)
-    for k in range(some.size):
-        j = some[k]
-        slope[k] = column_dot(X, j, r) - some_centre[k] * inverse * total + Qw[j]
-        slope[k] += box[0, j] if w[j] > 0.0 else -box[0, j]
-    if np.abs(slope).max() <= tol:
-        return total
-    step, scores = conjugate_gradients(X, Q, some, (curvature[free], some_centre, h, inverse), slope, scratch, tol)
-    t = stay_inside(some, step, box, w)
-    for k in range(some.size):
-        j, before = some[k], w[some[k]]
-        w[j] = min(max(before + t * step[k], box[1, j]), box[2, j])
-        if box[0, j] > 0.0 and before * w[j] <= 0.0:
-            w[j] = 0.0
-        elif t < 1.0 and abs(w[j]) <= 1e-14 * abs(before) and box[0, j] > 0.0:
-            w[j] = 0.0  # the one that has stopped the step, up to round-off
-        step[k] = w[j] - before
-    add_quadratic(Q, some, step, Qw)
-    r += t * h * scores
-    return total + np.dot(some_centre, step)
-
-
-@njit(cache=True)
-def minimise_model(
-    X: Columns,
-    Q: Columns,
-    features: Any,
-    diagonal: Array,
-    box: Array,
-    intercept: bool,
-    h: Array,
-    r: Array,
-    w: Array,
-    Qw: Array,
-    tol: float,
-    max_epochs: int,
-) -> tuple[Array, float, int]:
-    """Coordinate descent on the quadratic model over some features and the intercept.
-
-    A pass over all features finds the signs, a few passes over those that are not at zero settle them, a jump by
-    conjugate gradients goes to the minimum for these signs (coordinate descent is slow there when features are
-    correlated), and so on until no step of a full pass is larger than ``tol`` in gradient units. ``r`` is the gradient
-    by the scores, ``diagonal`` that of Q. Updates r, w and Qw; returns the change of the scores, that of the intercept,
-    and the number of passes.
-    """
-    start = w[features].copy()
-    curvature, centre = np.empty(features.size), np.zeros(features.size)
-    mass = h.sum() if intercept else 0.0
-    inverse = 1.0 / mass if mass > 0.0 else 0.0
-    moments = all_moments(X, features, h)
-    for k in range(features.size):
-        square, first = moments[:, k]
-        centre[k] = first if intercept else 0.0
-        # not less than round-off allows: a column may be nearly constant
-        curvature[k] = max(square - first * centre[k] * inverse, 1e-10 * square) + diagonal[features[k]]
-    total = r.sum() if intercept else 0.0
-    scratch = np.zeros(w.size)
-    epochs = 0
-    while epochs < max_epochs:
-        worst, total = descend(X, Q, features, curvature, centre, box, h, inverse, total, r, w, Qw)
-        epochs += 1
-        if worst <= tol:
-            break
-        moving = np.flatnonzero((w[features] != 0.0) | (box[0][features] == 0.0))
-        some, some_curvature, some_centre = features[moving], curvature[moving], centre[moving]
-        for _ in range(SETTLING):
-            worst, total = descend(X, Q, some, some_curvature, some_centre, box, h, inverse, total, r, w, Qw)
-            epochs += 1
-        if worst > tol:
-            model = (some_curvature, some_centre, h, inverse)
-            total = jump(X, Q, some, model, box, total, r, w, Qw, scratch, 0.5 * tol)
-    shift = -inverse * total
-    change = np.full(r.size, shift)
-    ones = np.ones(r.size)
-    for k in range(features.size):
-        step = w[features[k]] - start[k]
-        if step != 0.0:
-            column_add(X, features[k], step, ones, change)
-    return change, shift, epochs
-
-
-@njit(cache=True)
+@compiled
 def dual_scale(w: Array, slope: Array, box: Array, ridge: Array) -> tuple[float, float, float]:
     """The largest s <= 1 for which absolute values and bounds take s times -slope, and what it costs in the dual.
 

@@ -13,16 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import objective_scale
+from cvxstructreg.core.model import Model
 from cvxstructreg.core.normal_form import NormalForm
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.quadratic_form import DENSE_LIMIT
 from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.quadratic_model import Coefficients, QuadraticModel
 
 NAME = "working_set"
 ITERATES = True
@@ -65,7 +68,7 @@ def accepts(problem: Problem) -> Refusal | None:
 
 def run(problem: Problem, start: Iterate, tol: float, max_newton: int = 10, max_epochs: int = 50) -> Iterator[Iterate]:
     """``max_newton`` prox-Newton steps on one working set at most, each of at most ``max_epochs`` passes."""
-    state = State(problem, start)
+    state = State(problem, start, tol)
     target, stalled = tol, 0
     objective = violation = np.inf
     while stalled < STALLED:
@@ -85,29 +88,31 @@ def run(problem: Problem, start: Iterate, tol: float, max_newton: int = 10, max_
 class State:
     """A point, its scores and Q w with Q = 2M, and what is derived from them."""
 
-    def __init__(self, problem: Problem, start: Iterate) -> None:
+    def __init__(self, problem: Problem, start: Iterate, tol: float) -> None:
         from cvxstructreg.solvers import kernels_cd
 
-        self.kernels, self.problem = kernels_cd, problem
+        self.kernels, self.problem, self.tol = kernels_cd, problem, tol
         parts, model = problem.normal_form, problem.model
         (self.piece,), self.separable = parts.score_pieces, parts.separable
         assert self.separable is not None
         d = model.n_weights
-        self.design = design_columns(problem)
-        self.X = as_columns(self.design)
+        self.design, self.X = design_columns(problem)
         quadratic = quadratic_matrix(parts)
-        self.Q, self.diagonal = as_columns(quadratic), np.asarray(quadratic.diagonal(), dtype=float)
         self.box = np.empty((3, d))
         part = self.separable
         for row, values in zip(self.box, (part.weights, part.lower, part.upper), strict=True):
             row[:] = np.broadcast_to(values, (d, 1))[:, 0]
         self.intercept = model.intercept
+        diagonal = np.asarray(quadratic.diagonal(), dtype=float)
+        self.given = Coefficients(kernels_cd, self.X, as_columns(quadratic), diagonal, self.box, self.intercept)
         self.ridge = parts.ridge
         self.always = np.flatnonzero(self.box[0] == 0.0)
         self.all = np.arange(d)
         self.w = np.clip(start.theta[:, 0], self.box[1], self.box[2])
         self.b = float(start.b[0])
-        self.z = np.asarray(self.design @ self.w) + self.b
+        self.z = np.full(self.design.shape[0], self.b)
+        self.support = np.flatnonzero(self.w)
+        self.kernels.add_columns(self.X, self.support, self.w[self.support], self.z)
         self.Qw = np.asarray(quadratic @ self.w)
         self.slope, self.score = np.empty(d), np.empty(d)
         self.refresh()
@@ -141,22 +146,22 @@ class State:
             self.kernels.gradient_on(self.X, self.all, self.g, self.slope)
             self.slope += self.Qw
         self.worst = self.kernels.violations(self.all, self.w, self.slope, self.box, self.score)
-        support = np.flatnonzero(self.w)
-        self.objective = self.loss_value + self.penalty(self.w, self.Qw, support)
-        self.support = support
+        self.support = np.flatnonzero(self.w)
+        self.objective = self.loss_value + self.penalty(self.w, self.Qw, self.support)
         return self.gap() / objective_scale(self.problem, self.objective)
 
     def centre_intercept(self) -> None:
-        """Newton steps for the intercept alone, as long as they help: the dual point asks for sum(g) = 0."""
+        """Newton steps for the intercept alone, as long as they gain more than the tolerance notices."""
         for _ in range(3 if self.intercept else 0):
             z, b, g, h = self.z, self.b, self.g, self.h
-            excess, mass = g.sum(), h.sum()
-            if mass <= 0.0 or abs(excess) <= 1e-9 * np.abs(g).sum():
+            excess, mass = float(g.sum()), float(h.sum())
+            if excess * excess <= 1e-3 * self.tol * mass * abs(self.loss_value) or mass <= 0.0:
                 return
-            self.z, self.b = z - excess / mass, b - excess / mass
+            loss, shift = self.loss_value, excess / mass
+            self.z, self.b = z - shift, b - shift
             self.refresh()
-            if abs(self.g.sum()) > abs(excess):
-                self.z, self.b, self.g, self.h = z, b, g, h
+            if self.loss_value > loss:
+                self.z, self.b, self.g, self.h, self.loss_value = z, b, g, h, loss
                 return
 
     def gap(self) -> float:
@@ -197,25 +202,15 @@ class State:
 
     def newton_step(self, features: Any, tol: float, max_epochs: int) -> bool:
         """Minimise the quadratic model over the features, then backtrack on the objective."""
-        w, Qw = self.w.copy(), self.Qw.copy()
-        change, shift, self.epochs = self.kernels.minimise_model(
-            self.X,
-            self.Q,
-            features,
-            self.diagonal,
-            self.box,
-            self.intercept,
-            self.h,
-            self.g.copy(),
-            w,
-            Qw,
-            tol,
-            max_epochs,
-        )
-        return self.backtrack(w, Qw, change, shift, features)
+        model = QuadraticModel(self.given, features, self.h, self.g, self.w, self.Qw)
+        model.minimise(tol, max_epochs)
+        self.epochs = model.passes
+        return self.backtrack(model)
 
-    def backtrack(self, w: Array, Qw: Array, change: Array, shift: float, features: Any) -> bool:
-        """Go to w, or towards it as far as the objective falls enough; whether it does at all."""
+    def backtrack(self, model: QuadraticModel) -> bool:
+        """Go to where the model has its minimum, or towards it as far as the objective falls enough."""
+        w, Qw, features = model.w, model.Qw, model.features
+        change, shift = model.change()
         penalty, after = self.penalty(self.w, self.Qw, features), self.penalty(w, Qw, features)
         before = self.loss_value + penalty
         decrease = float(self.g @ change) + after - penalty
@@ -235,13 +230,30 @@ class State:
         return True
 
 
-def design_columns(problem: Problem) -> Any:
-    """The rows of the design matrix that the loss sees, by columns."""
-    piece = problem.normal_form.score_pieces[0]
-    if piece.K is None:
-        return problem.model.columns
-    design = piece.K @ problem.model.design
-    return sp.csc_array(design) if sp.issparse(design) else np.asfortranarray(design)
+# The columns of a model stay as long as the model does: on a path they are made once.
+_KNOWN: WeakKeyDictionary[Model, tuple[Any, Any, tuple[Any, ...]]] = WeakKeyDictionary()
+
+
+def design_columns(problem: Problem) -> tuple[Any, tuple[Any, ...]]:
+    """The rows of the design matrix that the loss sees, by columns: as a matrix, and as the kernels take it."""
+    piece, model = problem.normal_form.score_pieces[0], problem.model
+    rows = None if piece.K is None else sp.csr_array(piece.K)
+    known = _KNOWN.get(model)
+    if known is None or not _same(known[0], rows):
+        design = model.columns
+        if piece.K is not None:
+            design = piece.K @ model.design
+            design = sp.csc_array(design) if sp.issparse(design) else np.asfortranarray(design)
+        known = _KNOWN[model] = (rows, design, as_columns(design))
+    return known[1], known[2]
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two maps from all rows to those of the loss are equal; None is the identity."""
+    if one is None or other is None:
+        return one is other
+    parts = zip((one.indptr, one.indices, one.data), (other.indptr, other.indices, other.data), strict=True)
+    return all(np.array_equal(mine, its) for mine, its in parts)
 
 
 def as_columns(matrix: Any) -> tuple[Any, ...]:
