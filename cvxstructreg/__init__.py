@@ -8,6 +8,7 @@ from cvxstructreg.core.solution import Solution
 from cvxstructreg.graphs import Graph
 from cvxstructreg.groups import Groups
 from cvxstructreg.losses import Hinge, Logistic, MulticlassHinge, Multinomial, Squared, SquaredHinge
+from cvxstructreg.paths import Path, lambda_max, path
 from cvxstructreg.penalties import (
     L1,
     Box,
@@ -48,6 +49,7 @@ __all__ = [
     "Multinomial",
     "NonNegative",
     "Objective",
+    "Path",
     "Problem",
     "Quadratic",
     "RKHSNorm",
@@ -58,5 +60,7 @@ __all__ = [
     "SquaredHinge",
     "Term",
     "certify",
+    "lambda_max",
+    "path",
     "verify",
 ]

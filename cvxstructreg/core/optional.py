@@ -1,0 +1,20 @@
+"""Packages that only some functions need: imported where they are used, with an error that says how to get them."""
+
+from importlib import import_module
+from typing import Any
+
+
+def optional_import(module: str, extra: str, purpose: str) -> Any:
+    """Return the module; if it is not installed, raise an ImportError that names the extra to install.
+
+    Examples
+    --------
+    >>> optional_import("json", "text", "reading").dumps([1])
+    '[1]'
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.split(".")[0]
+        remedy = f'pip install "cvxstructreg[{extra}]"'
+        raise ImportError(f"{purpose} needs the package {package}, which cannot be imported; {remedy}") from error

@@ -1,0 +1,60 @@
+"""The certified gap against time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from cvxstructreg.core.solution import Solution
+from cvxstructreg.plots.canvas import axes_for
+
+#: Gaps of zero are drawn here.
+FLOOR = 1e-16
+
+
+def convergence(
+    solutions: Solution | Sequence[Solution] | Mapping[str, Solution], tol: float | None = None, ax: Any = None
+) -> Any:
+    """Draw the smallest certified relative gap so far against time, one line for each solution.
+
+    Parameters
+    ----------
+    solutions : Solution, list or dict of label to Solution
+        Of one problem, by several solvers; a list is labelled by their solvers.
+    tol : float, optional
+        A tolerance to mark.
+    ax : matplotlib Axes, optional
+
+    Examples
+    --------
+    >>> import cvxstructreg as csr
+    >>> X, y = [[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]], [1.0, 2.0, 3.0]
+    >>> problem = csr.Problem(csr.Linear(X), csr.Squared(y) + csr.L1())
+    >>> ax = convergence([problem.solve("fista"), problem.solve("admm")], tol=1e-6)
+    >>> [line.get_label() for line in ax.get_lines()]
+    ['fista', 'admm', 'tolerance 1e-06']
+    """
+    if isinstance(solutions, Solution):
+        solutions = [solutions]
+    items = list(
+        solutions.items() if isinstance(solutions, Mapping) else ((solution.solver, solution) for solution in solutions)
+    )
+    if not items:
+        raise ValueError("there are no solutions to draw")
+    ax = axes_for(ax)
+    for label, solution in items:
+        times = [record.time for record in solution.history] + [solution.time]
+        gaps = [record.certificate.error for record in solution.history] + [solution.certificate.error]
+        # the best proof so far; without one (an infinite gap) there is nothing to draw yet
+        best = np.fmin.accumulate(np.where(np.isfinite(gaps), gaps, np.nan))
+        ax.plot(times, np.maximum(best, FLOOR), marker=".", label=label)
+    if tol is not None:
+        ax.axhline(tol, color="black", linestyle="--", linewidth=1.0, label=f"tolerance {tol:.0e}")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("seconds")
+    ax.set_ylabel("certified relative gap")
+    ax.legend(fontsize="small", frameon=False)
+    return ax

@@ -1,0 +1,116 @@
+"""Weights on a graph of features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from cvxstructreg.core.optional import optional_import
+from cvxstructreg.graphs import Graph
+from cvxstructreg.plots.canvas import axes_for, signed_colours
+
+
+def feature_graph(
+    graph: Graph,
+    coef: Any,
+    n_shown: int = 60,
+    positions: Any = None,
+    n_named: int = 20,
+    random_state: int = 0,
+    ax: Any = None,
+) -> Any:
+    """Draw a graph with weights as colours: selected features are discs, the others small rings.
+
+    Similarity edges are grey, dissimilarity edges red and dashed.
+
+    Parameters
+    ----------
+    graph : Graph
+        Its features are those of ``coef``; virtual nodes are drawn as squares.
+    coef : array of shape (d,)
+        The weights.
+    n_shown : int
+        At most so many features: those with the largest weights, then their neighbours.
+    positions : dict or array of (x, y), optional
+        Where the nodes are; by default a spring layout (which needs networkx).
+    n_named : int
+        How many of the selected features get their name.
+    random_state : int
+        Seed of the layout.
+    ax : matplotlib Axes, optional
+
+    Examples
+    --------
+    >>> import cvxstructreg as csr
+    >>> graph = csr.Graph.from_edges([(0, 1), (1, 2)], names=["up", "rise", "fall"])
+    >>> ax = feature_graph(graph, [1.0, 0.5, 0.0], positions=[(0, 0), (1, 0), (2, 0)])
+    >>> sorted(text.get_text() for text in ax.texts)
+    ['rise', 'up']
+    """
+    weights = np.asarray(coef, dtype=float)
+    if weights.shape != (graph.n_features,):
+        raise ValueError(f"coef must be one weight for each of {graph.n_features} features, got {weights.shape}")
+    values = np.zeros(graph.n_nodes)
+    values[graph.features] = weights
+    shown = _shown(graph, values, n_shown)
+    at = _positions(graph, shown, positions, random_state)
+    ax = axes_for(ax)
+    _draw_edges(ax, graph, shown, at)
+    colours, mapping = signed_colours(values[shown])
+    virtual, selected = np.isin(shown, graph.virtual), values[shown] != 0
+    for kept, marker, size in ((selected & ~virtual, "o", 120), (~selected & ~virtual, "o", 25), (virtual, "s", 60)):
+        if kept.any():
+            ax.scatter(
+                *at[kept].T, c=colours[kept], s=size, marker=marker, edgecolors="black", linewidths=0.6, zorder=2
+            )
+    names = graph.names or tuple(map(str, range(graph.n_nodes)))
+    largest = sorted(np.flatnonzero(selected), key=lambda i: -abs(values[shown[i]]))[:n_named]
+    for i in largest:
+        ax.annotate(names[shown[i]], at[i], xytext=(5, 5), textcoords="offset points", fontsize="small", zorder=3)
+    ax.figure.colorbar(mapping, ax=ax, label="weight", shrink=0.7)
+    ax.margins(0.15)
+    ax.set_axis_off()
+    hidden = graph.n_nodes - len(shown)
+    title = f"{int((values != 0).sum())} of {graph.n_features} features selected"
+    ax.set_title(f"{title}, {hidden} nodes not shown" if hidden else title)
+    return ax
+
+
+def _shown(graph: Graph, values: Any, n_shown: int) -> Any:
+    """The nodes with the largest weights, then their neighbours, at most ``n_shown``."""
+    if n_shown < 1:
+        raise ValueError(f"n_shown must be at least 1, got {n_shown!r}")
+    links = abs(graph.weights) + abs(graph.weights.T)
+    near = np.asarray(links @ np.abs(values)).ravel()
+    order = np.lexsort((-near, -np.abs(values)))
+    return np.sort(order[:n_shown])
+
+
+def _positions(graph: Graph, shown: Any, positions: Any, random_state: int) -> Any:
+    if positions is not None:
+        every = np.array([positions[i] for i in range(graph.n_nodes)]) if isinstance(positions, Mapping) else positions
+        every = np.asarray(every, dtype=float)
+        if every.shape != (graph.n_nodes, 2):
+            raise ValueError(f"positions must be a point for each of {graph.n_nodes} nodes, got shape {every.shape}")
+        return every[shown]
+    networkx = optional_import("networkx", "plots", "the layout of a graph")
+    links = abs(graph.weights)[shown][:, shown]
+    layout = networkx.spring_layout(networkx.from_scipy_sparse_array(links + links.T), seed=random_state)
+    return np.array([layout[i] for i in range(len(shown))])
+
+
+def _draw_edges(ax: Any, graph: Graph, shown: Any, at: Any) -> None:
+    collections = optional_import("matplotlib.collections", "plots", "a picture")
+    block = graph.weights[shown][:, shown].tocoo()
+    rows, columns = block.coords
+    strongest = float(np.abs(block.data).max(initial=0.0)) or 1.0
+    for sign, colour, style in ((1, "0.6", "solid"), (-1, "tab:red", "dashed")):
+        kept = (np.sign(block.data) == sign) & (rows != columns)
+        if kept.any():
+            lines = np.stack([at[rows[kept]], at[columns[kept]]], axis=1)
+            widths = 0.3 + 1.2 * np.abs(block.data[kept]) / strongest
+            ax.add_collection(
+                collections.LineCollection(lines, colors=colour, linewidths=widths, linestyles=style, zorder=1)
+            )

@@ -1,0 +1,98 @@
+"""The decision regions of a classifier of two features, with the edges of its graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cvxstructreg.core.optional import optional_import
+from cvxstructreg.graphs import Graph
+from cvxstructreg.plots.canvas import axes_for
+
+
+def decision_regions(
+    classifier: Any,
+    X: Any,
+    y: Any = None,
+    graph: Graph | None = None,
+    pairs: Any = None,
+    unlabeled: Any = -1,
+    resolution: int = 200,
+    ax: Any = None,
+) -> Any:
+    """Draw the regions of the classes in the plane, the examples, and the similar (grey) and dissimilar (red) edges.
+
+    Parameters
+    ----------
+    classifier : fitted estimator
+        With ``predict`` and ``classes_``.
+    X : array of shape (n, 2)
+        The examples.
+    y : array, optional
+        Their labels; those marked ``unlabeled`` are small grey dots.
+    graph : Graph, optional
+        Edges between the examples: dissimilarity edges are those of negative weight.
+    pairs : array of shape (m, 2), optional
+        Dissimilar pairs of examples, where the graph has none.
+    resolution : int
+        Points of the grid in each direction.
+    ax : matplotlib Axes, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.svm import SVC
+    >>> X, y = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]]), np.array([0, 1, 1])
+    >>> ax = decision_regions(SVC().fit(X, y), X, y, pairs=[(0, 1)])
+    >>> ax.get_legend_handles_labels()[1]
+    ['dissimilar', '0', '1']
+    """
+    points = np.asarray(X, dtype=float)
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise ValueError(f"the plane has two features, got X of shape {points.shape}; choose two columns")
+    pyplot = optional_import("matplotlib", "plots", "a picture")
+    classes = np.asarray(classifier.classes_)
+    colours = pyplot.colormaps["tab10"](np.arange(len(classes)) % 10)
+    ax = axes_for(ax)
+    low, high = points.min(axis=0), points.max(axis=0)
+    margin = 0.1 * np.where(high > low, high - low, 1.0)
+    axis_x, axis_y = (np.linspace(low[j] - margin[j], high[j] + margin[j], resolution) for j in range(2))
+    grid = np.stack(np.meshgrid(axis_x, axis_y), axis=-1).reshape(-1, 2)
+    codes = np.searchsorted(classes, classifier.predict(grid)).reshape(resolution, resolution)
+    edges = np.arange(len(classes) + 1) - 0.5
+    ax.contourf(axis_x, axis_y, codes, levels=edges, colors=colours, alpha=0.2)
+    _draw_links(ax, points, graph, pairs)
+    if y is not None:
+        labels = np.asarray(y)
+        waiting = labels == unlabeled if unlabeled not in classes else np.zeros(len(labels), dtype=bool)
+        if waiting.any():
+            ax.scatter(*points[waiting].T, s=8, color="0.5", label="unlabeled", zorder=2)
+        for label, colour in zip(classes, colours, strict=True):
+            of_class = (labels == label) & ~waiting
+            if of_class.any():
+                ax.scatter(*points[of_class].T, s=60, color=[colour], edgecolors="black", label=str(label), zorder=3)
+    else:
+        ax.scatter(*points.T, s=8, color="0.5", zorder=2)
+    handles, names = ax.get_legend_handles_labels()
+    if names:
+        ax.legend(handles, names, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    ax.set_aspect("equal", adjustable="datalim")
+    return ax
+
+
+def _draw_links(ax: Any, points: Any, graph: Graph | None, pairs: Any) -> None:
+    similar = dissimilar = np.zeros((0, 2), dtype=int)
+    if graph is not None:
+        if graph.n_nodes != len(points):
+            raise ValueError(f"the graph has {graph.n_nodes} nodes for {len(points)} examples")
+        first, second, weights = graph.symmetrized().edges()
+        links = np.stack([first, second], axis=1)
+        similar, dissimilar = links[weights > 0], links[weights < 0]
+    if pairs is not None:
+        dissimilar = np.concatenate([dissimilar, np.asarray(pairs, dtype=int).reshape(-1, 2)])
+    collections = optional_import("matplotlib.collections", "plots", "a picture")
+    for links, colour, width, label in ((similar, "0.75", 0.5, "similar"), (dissimilar, "tab:red", 1.2, "dissimilar")):
+        if len(links):
+            lines = collections.LineCollection(points[links], colors=colour, linewidths=width, label=label, zorder=1.5)
+            ax.add_collection(lines)

@@ -1,0 +1,62 @@
+"""The sentences of a document, coloured."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cvxstructreg.plots.canvas import axes_for, signed_colours
+
+
+def coloured_sentences(
+    sentences: Sequence[str], values: Any, width: int = 80, label: str = "value", ax: Any = None
+) -> Any:
+    """Write the sentences of a document on coloured ground: blue for positive, red for negative, grey text for zero.
+
+    Parameters
+    ----------
+    sentences : list of str
+        In their order.
+    values : array
+        One number for each, such as the log-odds that are lost without it.
+    width : int
+        Characters to a line.
+    label : str
+        What the numbers are, for the colour bar.
+    ax : matplotlib Axes, optional
+
+    Examples
+    --------
+    >>> ax = coloured_sentences(["A fine film.", "It rained."], [1.5, 0.0])
+    >>> [text.get_text() for text in ax.texts]
+    ['A fine film.', 'It rained.']
+    """
+    numbers = np.asarray(values, dtype=float)
+    if not len(sentences) or numbers.shape != (len(sentences),):
+        raise ValueError(f"values must be one number for each of {len(sentences)} sentences, got {numbers.shape}")
+    if not np.isfinite(numbers).all():
+        raise ValueError("values must be finite; they contain NaN or infinite values")
+    blocks = [textwrap.fill(sentence, width) or " " for sentence in sentences]
+    heights = np.array([block.count("\n") + 1.6 for block in blocks])
+    ax = axes_for(ax, figsize=(0.095 * width + 1.5, 0.22 * heights.sum() + 0.6))
+    colours, mapping = signed_colours(numbers)
+    tops = heights.sum() - np.concatenate([[0.0], np.cumsum(heights)[:-1]])
+    for block, value, colour, top, height in zip(blocks, numbers, colours, tops, heights, strict=True):
+        ax.axhspan(top - height + 0.15, top - 0.15, color=(*colour[:3], 0.6 if value else 0.0), linewidth=0)
+        ax.text(
+            0.01,
+            top - height / 2,
+            block,
+            va="center",
+            family="monospace",
+            fontsize=9,
+            color="black" if value else "0.45",
+            transform=ax.get_yaxis_transform(),
+        )
+    ax.set_ylim(0.0, float(heights.sum()))
+    ax.set_axis_off()
+    ax.figure.colorbar(mapping, ax=ax, label=label, shrink=0.8)
+    return ax
