@@ -1,5 +1,91 @@
-"""Graphs over features or samples: signed, sparse, possibly directed, possibly with virtual nodes."""
+"""Graphs over features or samples: signed, sparse, possibly directed, possibly with virtual nodes; and their builders.
+
+Things fitted on a matrix X are classes with ``fit(X).graph_``; conversions of what is known already are functions.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from cvxstructreg.graphs.graph import Graph
 
-__all__ = ["Graph"]
+if TYPE_CHECKING:
+    from cvxstructreg.graphs.alignment import aligned_graph, edge_list_graph
+    from cvxstructreg.graphs.cooccurrence import CooccurrenceGraph
+    from cvxstructreg.graphs.feature_classes import class_graph
+    from cvxstructreg.graphs.files import read_edge_list, read_word_list
+    from cvxstructreg.graphs.lexicon import (
+        lexicon_graph,
+        negation_graph,
+        negation_pairs,
+        read_lexicon,
+        read_synset_relations,
+        sentiment_scores,
+        sentiment_seeds,
+    )
+    from cvxstructreg.graphs.neighbors import NeighborGraph
+    from cvxstructreg.graphs.networkx_bridge import from_networkx, to_networkx
+    from cvxstructreg.graphs.pairs import mixed_graph, oracle_pairs
+    from cvxstructreg.graphs.pathways import pathway_graph, read_gmt
+    from cvxstructreg.graphs.quoting import quoting_pairs, shows_disagreement
+    from cvxstructreg.graphs.seed_correlation import SeedCorrelationGraph
+
+__all__ = [
+    "CooccurrenceGraph",
+    "Graph",
+    "NeighborGraph",
+    "SeedCorrelationGraph",
+    "aligned_graph",
+    "class_graph",
+    "edge_list_graph",
+    "from_networkx",
+    "lexicon_graph",
+    "mixed_graph",
+    "negation_graph",
+    "negation_pairs",
+    "oracle_pairs",
+    "pathway_graph",
+    "quoting_pairs",
+    "read_edge_list",
+    "read_gmt",
+    "read_lexicon",
+    "read_synset_relations",
+    "read_word_list",
+    "sentiment_scores",
+    "sentiment_seeds",
+    "shows_disagreement",
+    "to_networkx",
+]
+
+# The builders are loaded when they are first asked for: scikit-learn takes longer to import than all the rest.
+_MODULES = {
+    "alignment": ("aligned_graph", "edge_list_graph"),
+    "cooccurrence": ("CooccurrenceGraph",),
+    "feature_classes": ("class_graph",),
+    "files": ("read_edge_list", "read_word_list"),
+    "lexicon": (
+        "lexicon_graph",
+        "negation_graph",
+        "negation_pairs",
+        "read_lexicon",
+        "read_synset_relations",
+        "sentiment_scores",
+        "sentiment_seeds",
+    ),
+    "neighbors": ("NeighborGraph",),
+    "networkx_bridge": ("from_networkx", "to_networkx"),
+    "pairs": ("mixed_graph", "oracle_pairs"),
+    "pathways": ("pathway_graph", "read_gmt"),
+    "quoting": ("quoting_pairs", "shows_disagreement"),
+    "seed_correlation": ("SeedCorrelationGraph",),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

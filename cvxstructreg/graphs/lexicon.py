@@ -1,0 +1,236 @@
+"""Synonyms, antonyms and sentiment from lexicon files; negated bigrams."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from cvxstructreg.core.vocabulary import check_choice, known_indices, vocabulary_names
+from cvxstructreg.graphs.cliques import binary, clique_counts
+from cvxstructreg.graphs.files import FilePath, rows
+from cvxstructreg.graphs.graph import Graph
+
+Relations = Iterable[Iterable[str]] | FilePath
+
+
+def lexicon_graph(
+    vocabulary: Any, synonyms: Relations = (), antonyms: Relations = (), antonym_weight: float = 1.0
+) -> Graph:
+    """W_ij = 1 for synonyms i, j and -antonym_weight for antonyms; words outside the vocabulary are left out.
+
+    A pair that is listed as both is an antonym: lexicons state opposites word by word, but synonyms by meanings, of
+    which a word has many.
+
+    Parameters
+    ----------
+    vocabulary : fitted vectorizer, sequence of str or dict from name to column
+        Names of the columns of X: the nodes of the graph.
+    synonyms, antonyms : sequences of sets of words, or files
+        Each set of words that mean the same (or pair of opposites); a path is read by `read_lexicon`.
+    antonym_weight : float
+        Weight of dissimilarity.
+
+    Returns
+    -------
+    graph : Graph
+        Undirected, one node for each word of the vocabulary.
+
+    Examples
+    --------
+    >>> words = ["good", "great", "bad", "table"]
+    >>> lexicon_graph(words, synonyms=[("good", "great", "swell")], antonyms=[("good", "bad")])
+    Graph(4 nodes, 2 edges: 1 similar, 1 dissimilar, undirected)
+    """
+    if not 0 <= antonym_weight < np.inf:
+        raise ValueError(f"antonym_weight must be finite and >= 0, not {antonym_weight!r}")
+    names = vocabulary_names(vocabulary)
+    similar, opposite = _links(synonyms, names), _links(antonyms, names)
+    similar = similar - similar.multiply(opposite)
+    return Graph(similar - antonym_weight * opposite, names)
+
+
+def negation_pairs(
+    vocabulary: Any, negations: Sequence[str] = ("not", "no", "never"), separator: str = " "
+) -> list[tuple[str, str]]:
+    """Return the pairs (negated bigram, word) of which both are in the vocabulary, as in ("not great", "great").
+
+    Examples
+    --------
+    >>> negation_pairs(["great", "not great", "not", "not so"])
+    [('not great', 'great')]
+    """
+    if isinstance(negations, str):
+        raise TypeError(f"negations must be a list of words, not the single string {negations!r}")
+    names = vocabulary_names(vocabulary)
+    known = set(names)
+    pairs = []
+    for name in names:
+        first, mark, word = name.partition(separator)
+        if mark and first in negations and word in known:
+            pairs.append((name, word))
+    return pairs
+
+
+def negation_graph(
+    vocabulary: Any, negations: Sequence[str] = ("not", "no", "never"), separator: str = " ", weight: float = 1.0
+) -> Graph:
+    """W_ij = -weight for a negated bigram i and its word j, as in "not great" and "great".
+
+    Examples
+    --------
+    >>> negation_graph(["great", "not great", "table"])
+    Graph(3 nodes, 1 edge: 0 similar, 1 dissimilar, undirected)
+    """
+    pairs = negation_pairs(vocabulary, negations, separator)
+    return Graph.from_edges(pairs, np.full(len(pairs), -weight), names=vocabulary_names(vocabulary))
+
+
+def read_lexicon(path: FilePath) -> list[tuple[str, ...]]:
+    """Return the sets of related words of a file, plain or gzip'd, one for each line.
+
+    Three formats are told apart by the first line: WordNet or SentiWordNet synsets (a column "lemmas..." of entries
+    ``word#sense``), antonyms (columns "lemma" and "antonym"), and otherwise no heading and two or more words per line,
+    parted by tabs, commas or white space. Underscores become spaces and capitals small letters, as in the names of a
+    vectorizer.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "synonyms.txt"
+    ...     _ = file.write_text("good great" + chr(10) + "tool utensil implement" + chr(10))
+    ...     read_lexicon(file)
+    [('good', 'great'), ('tool', 'utensil', 'implement')]
+    """
+    lines = rows(path)
+    number, head = next(lines, (0, []))
+    if not head:
+        raise ValueError(f"{str(path)!r} is empty; expected related words on each line")
+    lemmas = next((c for c, title in enumerate(head) if title.startswith("lemmas")), None)
+    if lemmas is not None:
+        return [tuple(_words_of(_column(row, lemmas, number, path))) for number, row in lines]
+    if "antonym" in head and "lemma" in head:
+        columns = (head.index("lemma"), head.index("antonym"))
+        return [tuple(_word(_column(row, c, number, path)) for c in columns) for number, row in lines]
+    related = [_related(number, head, path)]
+    return related + [_related(number, row, path) for number, row in lines]
+
+
+def read_synset_relations(
+    relations: FilePath, synsets: FilePath, relation: str = "similar_to"
+) -> list[tuple[str, ...]]:
+    """Return the word pairs of related synsets: each word of the one with each of the other.
+
+    Parameters
+    ----------
+    relations : file with columns pos, synset, relation, pos2, synset2 and a heading
+    synsets : file with columns pos, synset, lemmas and a heading
+    relation : str
+        Which relation, such as "similar_to" of adjectives.
+    """
+    words: dict[tuple[str, str], list[str]] = {}
+    for number, row in _below_heading(synsets, "lemmas"):
+        words[row[0], _column(row, 1, number, synsets)] = _words_of(row[-1])
+    pairs, seen = set(), set()
+    for number, row in _below_heading(relations, "relation"):
+        kind, target = _column(row, 2, number, relations), _column(row, 4, number, relations)
+        seen.add(kind)
+        if kind == relation:
+            one, other = words.get((row[0], row[1]), []), words.get((row[3], target), [])
+            pairs |= {(min(a, b), max(a, b)) for a in one for b in other if a != b}
+    check_choice(relation, tuple(sorted(seen)), "relation")
+    return sorted(pairs)
+
+
+def sentiment_scores(path: FilePath) -> dict[str, tuple[float, float]]:
+    """Return (positive, negative) for each word of a SentiWordNet file: the mean over its senses, weighted 1/sense.
+
+    The file has the columns pos, synset, pos_score, neg_score and lemmas (``word#sense``), and a heading.
+    """
+    sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    for number, row in _below_heading(path, "pos_score"):
+        try:
+            positive, negative = float(row[2]), float(row[3])
+            entries = [entry.rsplit("#", 1) for entry in _column(row, 4, number, path).split()]
+            weights = [1.0 / float(sense) for _, sense in entries]
+        except (ValueError, IndexError, ZeroDivisionError):
+            raise ValueError(f"line {number} of {str(path)!r} is no SentiWordNet entry: {row}") from None
+        for (lemma, _), weight in zip(entries, weights, strict=True):
+            total = sums[_word(lemma)]
+            total[0] += weight * positive
+            total[1] += weight * negative
+            total[2] += weight
+    return {word: (positive / weight, negative / weight) for word, (positive, negative, weight) in sums.items()}
+
+
+def sentiment_seeds(scores: Any, vocabulary: Any, n_seeds: int = 200) -> list[str]:
+    """Return the words of the vocabulary with the largest |positive - negative|, half from each side if possible.
+
+    Parameters
+    ----------
+    scores : dict from word to (positive, negative), or a SentiWordNet file
+    vocabulary : fitted vectorizer, sequence of str or dict from name to column
+    n_seeds : int
+        How many; fewer are returned if fewer words have a score. Equal scores: in order of the vocabulary.
+
+    Examples
+    --------
+    >>> scores = {"good": (0.8, 0.0), "fine": (0.5, 0.1), "bad": (0.0, 0.6), "table": (0.0, 0.0)}
+    >>> sentiment_seeds(scores, ["bad", "fine", "good", "table"], n_seeds=2)
+    ['good', 'bad']
+    """
+    if not isinstance(n_seeds, int | np.integer) or n_seeds < 1:
+        raise ValueError(f"n_seeds must be an integer of at least 1, not {n_seeds!r}")
+    table = sentiment_scores(scores) if isinstance(scores, str | PathLike) else scores
+    names = vocabulary_names(vocabulary)
+    balance = {name: table[name][0] - table[name][1] for name in names if name in table}
+    positive = sorted((name for name in balance if balance[name] > 0), key=lambda name: -balance[name])
+    negative = sorted((name for name in balance if balance[name] < 0), key=lambda name: balance[name])
+    n_negative = min(len(negative), max(n_seeds // 2, n_seeds - len(positive)))
+    return positive[: n_seeds - n_negative] + negative[:n_negative]
+
+
+def _links(relations: Relations, names: tuple[str, ...]) -> Any:
+    """Return 1 for words of the vocabulary that stand in a set together."""
+    sets = read_lexicon(relations) if isinstance(relations, str | PathLike) else relations
+    members = []
+    for words in sets:
+        if isinstance(words, str):
+            raise TypeError(f"each entry must be a set of words such as ('good', 'great'), not the string {words!r}")
+        members.append(known_indices(words, names, len(names), "ignore", "word")[0])
+    return binary(clique_counts([indices for indices in members if len(indices) > 1], len(names)))
+
+
+def _word(lemma: str) -> str:
+    """Return a lemma as vectorizers write it: without the adjective marks (a), (p), (ip), in small letters."""
+    return re.sub(r"\((a|p|ip)\)$", "", lemma).replace("_", " ").lower()
+
+
+def _words_of(entries: str) -> list[str]:
+    return [_word(entry.rsplit("#", 1)[0]) for entry in entries.split()]
+
+
+def _related(number: int, row: list[str], path: FilePath) -> tuple[str, ...]:
+    words = tuple(_word(field) for field in row if field)
+    if len(words) < 2:
+        raise ValueError(f"line {number} of {str(path)!r} has a single word, {row}; expected two or more related words")
+    return words
+
+
+def _column(row: list[str], column: int, number: int, path: FilePath) -> str:
+    if len(row) <= column or not row[column]:
+        raise ValueError(f"line {number} of {str(path)!r} has no column {column + 1}: {row}")
+    return row[column]
+
+
+def _below_heading(path: FilePath, title: str) -> Iterable[tuple[int, list[str]]]:
+    lines = rows(path)
+    _, head = next(lines, (0, [""]))
+    if not any(name.startswith(title) for name in head):
+        raise ValueError(f"{str(path)!r} must begin with a heading with the column {title!r}, not {head}")
+    return lines
