@@ -11,6 +11,8 @@ from scipy import stats
 
 from cvxstructreg.core.checks import real_array
 
+# Two scores that differ by no more than this fraction of the largest are equal.
+ROUND_OFF = 8 * np.finfo(float).eps
 ALTERNATIVES = ("two-sided", "greater", "less")
 
 
@@ -183,7 +185,13 @@ def _differences(a: ArrayLike, b: ArrayLike, at_least: int) -> NDArray[np.float6
         raise ValueError(f"at least {at_least} pairs of scores are needed, not {len(first)}")
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise ValueError("a and b must be finite; leave out folds in which a score is not defined")
-    return first - second
+    differences = first - second
+    mean, scale = differences.mean(), max(np.abs(first).max(), np.abs(second).max())
+    # scores such as 0.90 and 0.89 are rounded: differences that are equal but for that are made equal
+    for value in (0.0, mean):
+        if np.all(np.abs(differences - value) <= ROUND_OFF * scale):
+            return np.full(len(first), value)
+    return np.where(np.abs(differences) <= ROUND_OFF * scale, 0.0, differences)
 
 
 def _counts(differences: NDArray[np.float64]) -> tuple[int, int, int]:
@@ -195,8 +203,7 @@ def _t_test(name: str, differences: NDArray[np.float64], factor: float, alternat
     """Return the test of mean / sqrt(factor * variance)."""
     mean, freedom = float(differences.mean()), len(differences) - 1
     scale = float(np.sqrt(factor * differences.var(ddof=1)))
-    # differences that are all the same up to round-off have no spread to compare with
-    if np.ptp(differences) <= 8 * np.finfo(float).eps * np.abs(differences).max():
+    if np.ptp(differences) == 0.0:  # no spread to compare with
         statistic = 0.0 if mean == 0 else float(np.copysign(np.inf, mean))
     else:
         statistic = mean / scale
