@@ -14,6 +14,10 @@ from cvxstructreg.core.atom import Array
 
 #: Up to this size a dense eigendecomposition is a reasonable way to learn about a form.
 DENSE_LIMIT = 1000
+#: Weights of which no more than this part are not zero are multiplied with their rows of M only.
+FEW = 0.1
+#: A smallest eigenvalue below this part of the largest diagonal entry counts as zero.
+NEARLY_SINGULAR = 1e-9
 
 
 class QuadraticForm:
@@ -78,8 +82,24 @@ class QuadraticForm:
         """The entries M_jj, or near them (an upper bound where variables were eliminated)."""
         return np.asarray(self._matrix.diagonal()) if self.factor is None else squared_columns(self.factor)
 
+    @cached_property
+    def matrix_diagonal(self) -> Array:
+        """The diagonal of M, whatever else M has."""
+        return np.asarray(self.matrix.diagonal(), dtype=float)
+
+    def _few_rows(self, w: Array) -> Any:
+        """The rows of w that are not zero, if they are few and M is at hand as a sparse matrix, else None."""
+        known = self._matrix if self._matrix is not None else self.__dict__.get("matrix")
+        if self.is_operator or known is None or not sp.issparse(known) or known.format != "csr":
+            return None
+        rows = np.flatnonzero(w[:, 0]) if w.shape[1] == 1 else np.flatnonzero(w.any(axis=1))
+        return rows if rows.size <= FEW * self.size else None
+
     def apply(self, w: Array) -> Array:
         """M w."""
+        rows = self._few_rows(w) if w.ndim == 2 else None
+        if rows is not None:
+            return np.asarray(self.matrix[rows].T @ w[rows]) if rows.size else np.zeros(w.shape)
         if self.factor is None:
             return np.asarray(self._matrix @ w)
         return np.asarray(self.factor.T @ self._residual(w))
@@ -92,6 +112,9 @@ class QuadraticForm:
 
     def value(self, w: Array) -> float:
         """w'Mw."""
+        rows = self._few_rows(w) if w.ndim == 2 else None
+        if rows is not None:
+            return max(0.0, float(np.sum(w[rows] * self.apply(w)[rows])))
         if self.factor is None:
             return max(0.0, float(np.sum(w * (self._matrix @ w))))
         return float(np.sum(self._residual(w) ** 2))
@@ -111,10 +134,26 @@ class QuadraticForm:
         """A lower bound of the smallest eigenvalue of M, from the diagonal or a small spectrum, else 0."""
         if self.diagonal is not None:
             return float(self.diagonal.min())
-        if self.size > DENSE_LIMIT:
+        if self.size > DENSE_LIMIT or self._seen_singular:
             return 0.0
         values = self._spectrum[0]
         return float(max(0.0, values[0] - self.size * np.finfo(float).eps * max(values[-1], 0.0)))
+
+    @cached_property
+    def _seen_singular(self) -> bool:
+        """Whether M is singular up to one part in 10^9, as most graphs make it, found out without a spectrum.
+
+        A factor with fewer rows than columns, or a Cholesky factorisation that breaks down: a small part of the time
+        of the eigenvalues, which are then not needed.
+        """
+        if self.factor is not None and self.factor.shape[0] < self.size:
+            return True
+        matrix = to_dense(self.matrix)
+        diagonal = matrix.diagonal()
+        if diagonal.min() <= 0.0:
+            return True
+        shifted = matrix - (NEARLY_SINGULAR * diagonal.max()) * np.eye(self.size)
+        return bool(scipy.linalg.lapack.dpotrf(shifted, overwrite_a=True)[1] != 0)
 
     @cached_property
     def _spectrum(self) -> tuple[Array, Array]:

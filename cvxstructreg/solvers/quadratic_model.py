@@ -27,6 +27,7 @@ class Coefficients:
     def __init__(self, kernels: ModuleType, X: Columns, Q: Columns, diagonal: Array, box: Array, intercept: bool):
         self.kernels, self.X, self.Q = kernels, X, Q
         self.diagonal, self.box, self.intercept = diagonal, box, intercept
+        self.bounded = bool(np.isfinite(box[1:]).any())
         d = diagonal.size
         self.curvature, self.centre, self.slope, self.scratch = np.empty(d), np.zeros(d), np.empty(d), np.zeros(d)
 
@@ -71,27 +72,21 @@ class QuadraticModel:
 
     def jump(self, features: Any, tol: float) -> None:
         """A step of all features that can move freely towards the minimum of the model."""
-        given, v = self.given, self.w[features]
-        c, lower, upper = given.box[:, features]
-        kept = (given.curvature[features] > 0.0) & self._moving(features) & (v > lower) & (v < upper)
-        if not kept.any():
+        given = self.given
+        free, v, lower, upper = self._free(features)
+        if free.size == 0:
             return
-        free, v, c, lower, upper = features[kept], v[kept], c[kept], lower[kept], upper[kept]
         given.kernels.gradient_on(given.X, free, self.r, given.slope)
+        c = given.box[0][free]
         slope = given.slope[free] - given.centre[free] * (self.inverse * self.total) + self.Qw[free] + c * np.sign(v)
         if np.abs(slope).max() <= tol:
             return
         step, scores = given.kernels.conjugate_gradients(
             given.X, given.Q, free, given.curvature, given.centre, self.h, self.inverse, slope, given.scratch, tol
         )
-        # as far as no sign changes and no bound is left
-        lower, upper = (
-            np.where((c > 0.0) & (v > 0.0), np.maximum(lower, 0.0), lower),
-            np.where((c > 0.0) & (v < 0.0), np.minimum(upper, 0.0), upper),
-        )
+        room = np.where(step > 0.0, upper, lower) - v
         moving = step != 0.0
-        room = np.where(step > 0.0, upper - v, lower - v)[moving] / step[moving]
-        t = min(1.0, float(room.min(initial=1.0)))
+        t = min(1.0, float((room[moving] / step[moving]).min(initial=1.0)))
         new = np.clip(v + t * step, lower, upper)
         # the one that has stopped the step is at zero up to round-off
         new[(c > 0.0) & (np.abs(new) <= 1e-14 * np.abs(v))] = 0.0
@@ -99,6 +94,22 @@ class QuadraticModel:
         given.kernels.add_columns(given.Q, free, new - v, self.Qw)
         self.r += t * self.h * scores
         self.total += float(given.centre[free] @ (new - v)) if given.intercept else 0.0
+
+    def _free(self, features: Any) -> tuple[Any, Array, Array, Array]:
+        """The features that are neither held at zero nor at a bound, their weights, and how far they may go.
+
+        With an absolute value that is to zero at most: signs stay.
+        """
+        given, v = self.given, self.w[features]
+        kept = (given.curvature[features] > 0.0) & self._moving(features)
+        if given.bounded:
+            kept &= (v > given.box[1][features]) & (v < given.box[2][features])
+        free, v = features[kept], v[kept]
+        kinked = given.box[0][free] > 0.0
+        lower, upper = np.where(kinked & (v > 0.0), 0.0, -np.inf), np.where(kinked & (v < 0.0), 0.0, np.inf)
+        if given.bounded:
+            lower, upper = np.maximum(lower, given.box[1][free]), np.minimum(upper, given.box[2][free])
+        return free, v, lower, upper
 
     def change(self) -> tuple[Array, float]:
         """By how much the scores and the intercept change from where the model was made."""

@@ -97,14 +97,13 @@ class State:
         assert self.separable is not None
         d = model.n_weights
         self.design, self.X = design_columns(problem)
-        quadratic = quadratic_matrix(parts)
+        Q, diagonal = quadratic_columns(parts)
         self.box = np.empty((3, d))
         part = self.separable
         for row, values in zip(self.box, (part.weights, part.lower, part.upper), strict=True):
             row[:] = np.broadcast_to(values, (d, 1))[:, 0]
         self.intercept = model.intercept
-        diagonal = np.asarray(quadratic.diagonal(), dtype=float)
-        self.given = Coefficients(kernels_cd, self.X, as_columns(quadratic), diagonal, self.box, self.intercept)
+        self.given = Coefficients(kernels_cd, self.X, Q, diagonal, self.box, self.intercept)
         self.ridge = parts.ridge
         self.always = np.flatnonzero(self.box[0] == 0.0)
         self.all = np.arange(d)
@@ -113,7 +112,8 @@ class State:
         self.z = np.full(self.design.shape[0], self.b)
         self.support = np.flatnonzero(self.w)
         self.kernels.add_columns(self.X, self.support, self.w[self.support], self.z)
-        self.Qw = np.asarray(quadratic @ self.w)
+        self.Qw = np.zeros(d)
+        self.kernels.add_columns(Q, self.support, self.w[self.support], self.Qw)
         self.slope, self.score = np.empty(d), np.empty(d)
         self.refresh()
 
@@ -274,8 +274,10 @@ def _frozen(array: Array) -> Array:
     return view
 
 
-def quadratic_matrix(parts: NormalForm) -> Any:
-    """Q = 2M as a sparse matrix; as it is symmetric, its rows are its columns."""
+def quadratic_columns(parts: NormalForm) -> tuple[tuple[Any, ...], Array]:
+    """Q = 2M by its rows, which are its columns as it is symmetric, and its diagonal."""
     d = parts.model.n_weights
     scaled = [(2.0 * part.scale) * sp.csr_array(part.form.matrix) for part in parts.weight_forms]
-    return sum(scaled[1:], scaled[0]) if scaled else sp.csr_array((d, d))
+    diagonals = [(2.0 * part.scale) * part.form.matrix_diagonal for part in parts.weight_forms]
+    matrix = sum(scaled[1:], scaled[0]) if scaled else sp.csr_array((d, d))
+    return as_columns(matrix), np.asarray(sum(diagonals, np.zeros(d)))
