@@ -16,6 +16,7 @@ from sklearn.utils import Bunch
 
 from cvxstructreg import datasets
 from cvxstructreg.datasets import DataFormatError, DataNotFoundError, write_json_lines
+from cvxstructreg.graphs import pathway_graph
 
 BESIDE = Path(__file__).parent.parent.parent / "shared" / "data"
 DATA = next((path for path in (Path(os.environ.get("CVXSTRUCTREG_DATA", BESIDE)), BESIDE) if path.is_dir()), None)
@@ -417,7 +418,9 @@ def test_expression_with_pathways(home):
     assert bunch.target_names == ["NGT", "DMT"] and bunch.feature_names == ["INS", "A /// B"]
     assert bunch.sample_names == ["s1", "s2", "s3", "s4"]
     assert bunch.pathways.names == ("s",) and bunch.pathways[0].tolist() == [0, 1]
-    assert bunch.pathway_descriptions == ["all of it"]
+    assert bunch.pathway_columns == {"s": ["INS", "A /// B"]}
+    graph = pathway_graph(bunch.pathway_columns, bunch.feature_names)
+    assert graph.weights.toarray().tolist() == [[0, 1], [1, 0]]
     report = bunch.pathway_report
     assert (report.n_columns, report.n_multi_symbol, report.n_probes) == (2, 1, 0)
     assert (report.n_symbols, report.n_symbols_found, report.n_sets, report.n_sets_kept) == (3, 2, 2, 1)
@@ -444,18 +447,15 @@ def test_genes_sets_on_columns_with_several_symbols_and_probes():
         datasets.map_gene_sets({"one": ["A"]}, columns, min_size=0)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("s\tx\tA\ns\tx\tB\n", "line 2: gene set 's' stands in the file twice"),
-        ("s\tx\tA\nt x B\n", "line 2: expected name, description and genes"),
-        ("\n\n", "holds no gene sets"),
-        ("", "is empty"),
-    ],
-)
-def test_broken_gene_sets(tmp_path, text, message):
-    with pytest.raises(DataFormatError, match=message):
-        datasets.read_gmt(write(tmp_path / "sets.gmt", text))
+@pytest.mark.parametrize("damage", ["s\tx\tINS\ns\tx\tB\n", "s\tx\tINS\nt x B\n", "\n", "truncated"])
+def test_broken_gene_sets(home, damage):
+    path = home / "gene_expression/c2.curated.old.gmt.gz"
+    if damage == "truncated":
+        path.write_bytes(path.read_bytes()[:-9])
+    else:
+        write(path, damage)
+    with pytest.raises(DataFormatError, match=r"(?s)c2\.curated\.old\.gmt\.gz.*one gene set per line"):
+        datasets.load_diabetes_expression(data_home=home)
 
 
 @pytest.mark.parametrize(

@@ -199,8 +199,9 @@ def test_names_masks_signs_and_directions():
         assert float(feature_separation(chosen, PATH)) == average_feature_separation(chosen, PATH) == 2.0
     assert feature_separation(["a", "c"], PATH.similarity()).n_unreachable == 1
     assert feature_separation(["a", "d"], PATH, length="inverse").mean == pytest.approx(0.5 + 0.25 + 1.0)
-    directed = Graph.from_edges([(0, 1), (2, 1)], directed=True)
-    assert average_feature_separation([0, 2], directed) == 2.0
+    directed = Graph.from_edges([(0, 1), (2, 1), (1, 2)], [1.0, 4.0, 2.0], directed=True)
+    assert average_feature_separation([0, 2], directed) == average_feature_separation([2, 0], directed) == 2.0
+    assert average_feature_separation([0, 2], directed, length="inverse") == 1.25  # the shorter of two directions
 
 
 def test_paths_go_through_virtual_nodes():

@@ -1,7 +1,7 @@
 """Data sets: loaders for those the papers use, generators with known truth, and a small corpus of its own."""
 
 from cvxstructreg.datasets.corpus import load_corpus
-from cvxstructreg.datasets.expression import GeneSetReport, load_diabetes_expression, map_gene_sets, read_gmt
+from cvxstructreg.datasets.expression import GeneSetReport, load_diabetes_expression, map_gene_sets
 from cvxstructreg.datasets.lexicons import load_opinion_words, load_sentiwordnet, load_stopwords, load_wordnet
 from cvxstructreg.datasets.locating import DataNotFoundError, cache_folder, data_folders
 from cvxstructreg.datasets.newsgroups import NEWSGROUP_PAIRS, fetch_20newsgroups
@@ -38,6 +38,5 @@ __all__ = [
     "make_relevant_sentences",
     "make_sparse_text",
     "map_gene_sets",
-    "read_gmt",
     "write_json_lines",
 ]

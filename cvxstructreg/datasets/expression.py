@@ -12,7 +12,8 @@ from sklearn.utils import Bunch
 
 from cvxstructreg.core.checks import checked_count
 from cvxstructreg.datasets.locating import DataNotFoundError, PathLike, Source, locate
-from cvxstructreg.datasets.reading import DataFormatError, check_length, read_npz, text_lines
+from cvxstructreg.datasets.reading import DataFormatError, check_length, read_npz
+from cvxstructreg.graphs.pathways import read_gmt
 from cvxstructreg.groups import Groups
 
 _MSIGDB = "https://www.gsea-msigdb.org/gsea/msigdb"
@@ -89,7 +90,8 @@ def load_diabetes_expression(
     -------
     bunch : sklearn.utils.Bunch
         data (34 x 15056), target (0 NGT, 1 DMT), target_names, feature_names, sample_names, DESCR, and with pathways:
-        pathways (`Groups`, named), pathway_descriptions, pathway_report (`GeneSetReport`).
+        pathways (`Groups`, named), pathway_columns (the same with names, as `pathway_graph` takes it), pathway_report
+        (`GeneSetReport`).
 
     Examples
     --------
@@ -125,12 +127,13 @@ def load_diabetes_expression(
         DESCR=_DESCR,
     )
     if pathways is not None:
-        sets = read_gmt(_gmt_path(pathways, data_home))
-        groups, report = map_gene_sets(
-            {name: genes for name, (_, genes) in sets.items()}, bunch.feature_names, min_size
-        )
-        descriptions = [sets[name][0] for name in groups.names or ()]
-        bunch.update(pathways=groups, pathway_descriptions=descriptions, pathway_report=report)
+        sets = _gene_sets(_gmt_path(pathways, data_home))
+        groups, report = map_gene_sets(sets, bunch.feature_names, min_size)
+        columns = {
+            name: [bunch.feature_names[j] for j in group]
+            for name, group in zip(groups.names or (), groups, strict=True)
+        }
+        bunch.update(pathways=groups, pathway_columns=columns, pathway_report=report)
     return bunch
 
 
@@ -143,33 +146,11 @@ def _gmt_path(pathways: str | PathLike, data_home: PathLike | None) -> Path:
     return path
 
 
-def read_gmt(path: PathLike) -> dict[str, tuple[str, list[str]]]:
-    """Read the gene sets of a .gmt file, gzip'd or not: name -> (description, gene symbols).
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> with tempfile.TemporaryDirectory() as home:
-    ...     path = pathlib.Path(home) / "sets.gmt"
-    ...     _ = path.write_text("glycolysis\\tsugar\\tHK1\\tPFK\\n")
-    ...     read_gmt(path)
-    {'glycolysis': ('sugar', ['HK1', 'PFK'])}
-    """
-    file = Path(path)
-    sets: dict[str, tuple[str, list[str]]] = {}
-    for number, line in text_lines(file):
-        if not line.strip():
-            continue
-        cells = [cell.strip() for cell in line.split("\t")]
-        symbols = list(dict.fromkeys(symbol for symbol in cells[2:] if symbol))
-        if not cells[0] or not symbols:
-            raise DataFormatError(f"{file}, line {number}: expected name, description and genes, separated by tabs")
-        if cells[0] in sets:
-            raise DataFormatError(f"{file}, line {number}: gene set {cells[0]!r} stands in the file twice; rename one")
-        sets[cells[0]] = (cells[1], symbols)
-    if not sets:
-        raise DataFormatError(f"{file} holds no gene sets; get the file again")
-    return sets
+def _gene_sets(path: Path) -> dict[str, list[str]]:
+    try:
+        return read_gmt(path)
+    except ValueError as error:
+        raise DataFormatError(f"{error}; expected {_GMT}") from error
 
 
 def map_gene_sets(

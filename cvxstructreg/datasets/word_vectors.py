@@ -141,12 +141,15 @@ def _from_text(
             dimension, count = _dimension(path, line)
             if count is not None:
                 continue
-        line = line.rstrip(b" ")  # word2vec ends its lines with a space
-        cells = line.rsplit(b" ", dimension)  # a word may have spaces itself
-        if len(cells) != dimension + 1:
-            raise _bad_line(path, number, dimension, f"it has {len(cells) - 1}")
-        if encoded is None or cells[0] in encoded:
-            word, vector = _parsed(path, number, cells, dtype)
+        if line.endswith(b" "):  # as word2vec writes it
+            line = line.rstrip(b" ")
+        spaces = line.count(b" ")
+        if spaces < dimension:
+            raise _bad_line(path, number, dimension, f"it has {spaces}")
+        # a word may have spaces itself, and most words are not wanted: their numbers are not looked at
+        name = line[: line.index(b" ")] if spaces == dimension else line.rsplit(b" ", dimension)[0]
+        if encoded is None or name in encoded:
+            word, vector = _parsed(path, number, line.rsplit(b" ", dimension), dtype)
             rows.setdefault(word, vector)
             if encoded is not None and len(rows) == len(encoded):
                 count = None  # all are found: what follows is not read
@@ -178,7 +181,7 @@ def _dimension(path: Path, line: bytes) -> tuple[int, int | None]:
 
 def _parsed(path: Path, number: int, cells: list[bytes], dtype: np.dtype[Any]) -> tuple[str, NDArray[Any]]:
     try:
-        vector = np.array(cells[1:], dtype="S").astype(dtype)
+        vector = np.array([float(cell) for cell in cells[1:]], dtype=dtype)
         word = cells[0].decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataFormatError(f"{path}, line {number}: not UTF-8 text ({error}); is it the text format?") from error

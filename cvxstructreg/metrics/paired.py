@@ -203,10 +203,8 @@ def _t_test(name: str, differences: NDArray[np.float64], factor: float, alternat
     """Return the test of mean / sqrt(factor * variance)."""
     mean, freedom = float(differences.mean()), len(differences) - 1
     scale = float(np.sqrt(factor * differences.var(ddof=1)))
-    if np.ptp(differences) == 0.0:  # no spread to compare with
-        statistic = 0.0 if mean == 0 else float(np.copysign(np.inf, mean))
-    else:
-        statistic = mean / scale
+    without_spread = float(np.copysign(np.inf, mean)) if mean else 0.0
+    statistic = without_spread if np.ptp(differences) == 0.0 else mean / scale
     p_value = _tail(stats.t(freedom), statistic, _checked(alternative))
     return PairedTest(name, statistic, p_value, mean, *_counts(differences), alternative, f"t({freedom})")
 

@@ -129,12 +129,15 @@ def _nodes(selected: ArrayLike, graph: Graph) -> NDArray[np.int64]:
 def _distances(nodes: NDArray[np.int64], graph: Graph, length: str) -> tuple[Any, int]:
     """Return the sum of the finite distances over pairs of nodes, and their number."""
     lengths = abs(graph.weights)
+    if graph.is_directed:
+        lengths = lengths.maximum(lengths.T).tocsr()
     if length == "inverse":
         lengths.data = 1.0 / lengths.data
     total, reachable = 0.0, 0
     for start in range(0, len(nodes), CHUNK):
         sources = nodes[start : start + CHUNK]
-        distances = csgraph.dijkstra(lengths, directed=False, indices=sources, unweighted=length == "hops")
+        # the matrix is symmetric: following the edges one way is enough, and takes half the time
+        distances = csgraph.dijkstra(lengths, directed=True, indices=sources, unweighted=length == "hops")
         # each pair once: the columns after the row's own node
         later = np.arange(len(nodes)) > start + np.arange(len(sources))[:, None]
         between = distances[:, nodes]
