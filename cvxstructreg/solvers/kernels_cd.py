@@ -1,10 +1,10 @@
 """Coordinate descent on a quadratic model: compiled free functions over plain arrays.
 
-A design matrix is a tuple, ``(A,)`` for a dense A with contiguous columns (Fortran order), ``(data, indices, indptr)``
-for compressed columns with uint32 indices (signed ones cost a sign extension at every entry). The two only differ in
-the three column operations at the head; everything else is written once. Arrays of curvatures and the like have an
-entry for every feature, of which only those of the features at hand are used. Import this module where it is used:
-the import brings numba along.
+A design matrix is a tuple, ``(A,)`` for a dense one by its columns (A is the transpose in C order, which numba still
+calls so if there is only one column), ``(data, indices, indptr)`` for compressed columns with uint32 indices (signed
+ones cost a sign extension at every entry). The two only differ in the three column operations at the head; everything
+else is written once. Arrays of curvatures and the like have an entry for every feature, of which only those of the
+features at hand are used. Import this module where it is used: the import brings numba along.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _column_dot(X: Any, j: Any, r: Any) -> Any:
     def dense(X: Any, j: Any, r: Any) -> Any:
         total = 0.0
         for i in range(r.size):
-            total += X[0][i, j] * r[i]
+            total += X[0][j, i] * r[i]
         return total
 
     def sparse(X: Any, j: Any, r: Any) -> Any:
@@ -67,8 +67,8 @@ def _column_moments(X: Any, j: Any, h: Any) -> Any:
     def dense(X: Any, j: Any, h: Any) -> Any:
         square = first = 0.0
         for i in range(h.size):
-            first += h[i] * X[0][i, j]
-            square += h[i] * X[0][i, j] * X[0][i, j]
+            first += h[i] * X[0][j, i]
+            square += h[i] * X[0][j, i] * X[0][j, i]
         return square, first
 
     def sparse(X: Any, j: Any, h: Any) -> Any:
@@ -86,7 +86,7 @@ def _column_moments(X: Any, j: Any, h: Any) -> Any:
 def _column_add(X: Any, j: Any, step: Any, h: Any, r: Any) -> Any:
     def dense(X: Any, j: Any, step: Any, h: Any, r: Any) -> None:
         for i in range(r.size):
-            r[i] += step * h[i] * X[0][i, j]
+            r[i] += step * h[i] * X[0][j, i]
 
     def sparse(X: Any, j: Any, step: Any, h: Any, r: Any) -> None:
         data, indices, indptr = X

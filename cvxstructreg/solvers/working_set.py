@@ -259,7 +259,7 @@ def _same(one: Any, other: Any) -> bool:
 def as_columns(matrix: Any) -> tuple[Any, ...]:
     """The arrays of a matrix by columns as the kernels take them: one type for each kind of storage."""
     if not sp.issparse(matrix):
-        return (_frozen(np.require(matrix, float, ["F", "A"])),)
+        return (_frozen(np.require(matrix.T, float, ["C", "A"])),)
     indices = matrix.indices
     # a view of int32 costs nothing
     unsigned = indices.view(np.uint32) if indices.dtype == np.int32 else indices.astype(np.uint32)
