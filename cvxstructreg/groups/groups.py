@@ -237,7 +237,7 @@ class Groups:
         """
         if self.n_groups == 0:
             return self
-        first = self._first_identical()
+        first = self.first_identical()
         keep = first == np.arange(self.n_groups)
         weights = np.bincount(first, self.weights, minlength=self.n_groups)[keep]
         names = chosen_names(self.names, np.flatnonzero(keep))
@@ -291,8 +291,16 @@ class Groups:
             raise ValueError(f"feature {feature} occurs twice in {group}; list it once")
         return keys - offset
 
-    def _first_identical(self) -> NDArray[np.int64]:
-        """For each group the first group with the same features: found by hash, confirmed entry by entry."""
+    def first_identical(self) -> NDArray[np.int64]:
+        """For each group the first group with the same features: found by hash, confirmed entry by entry.
+
+        Examples
+        --------
+        >>> Groups([[0, 1], [2], [1, 0]]).first_identical()
+        array([0, 1, 0])
+        """
+        if self.n_groups == 0:
+            return np.zeros(0, dtype=np.int64)
         words = np.random.default_rng(0).integers(2**64, size=self.n_features, dtype=np.uint64)
         hashes = np.add.reduceat(words[self.indices], self.indptr[:-1])
         _, position, inverse = np.unique(hashes, return_index=True, return_inverse=True)

@@ -1,0 +1,73 @@
+"""What the group builders share: pass-through in pipelines, merging of equal groups, and words about the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from cvxstructreg.core.builder import Builder
+from cvxstructreg.core.checks import plural
+from cvxstructreg.groups.groups import Groups, Weights
+
+
+class GroupBuilder(Builder, TransformerMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
+    """``fit(documents)`` makes ``groups_``; in a pipeline, the documents pass through unchanged.
+
+    Attributes
+    ----------
+    groups_ : Groups
+        Over the columns of X.
+    n_merged_ : int
+        How many groups became part of an identical one, which has their weights added: the same penalty.
+    """
+
+    groups_: Groups
+    n_merged_: int
+
+    def transform(self, X: Any) -> Any:
+        """Return X as it is."""
+        check_is_fitted(self, "groups_")
+        return X
+
+    def _set_groups(
+        self,
+        members: Sequence[NDArray[np.int64]],
+        n_features: int,
+        weights: Weights,
+        names: Iterable[str] | None = None,
+        feature_names: Iterable[str] | None = None,
+    ) -> NDArray[np.int64]:
+        """Make the groups, with weights by their sizes, merge equal ones, and return which members stayed."""
+        indptr = np.concatenate([[0], np.cumsum([len(group) for group in members], dtype=np.int64)])
+        indices = np.concatenate([*members, np.zeros(0, dtype=np.int64)]).astype(np.int64)
+        groups = Groups.from_csr(indptr, indices, n_features, weights, names, feature_names)
+        self.groups_ = groups.merged()
+        self.n_merged_ = groups.n_groups - self.groups_.n_groups
+        return np.flatnonzero(groups.first_identical() == np.arange(groups.n_groups))
+
+    def _summary(self) -> str:
+        if not hasattr(self, "groups_"):
+            return ""
+        merged = f", {plural(self.n_merged_, 'duplicate')} merged" if self.n_merged_ else ""
+        return f"{self.groups_!r}{merged}"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.no_validation = True
+        return tags
+
+
+def checked_integer(value: Any, low: int, argument: str) -> int:
+    """Return the integer, which must be at least `low`."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{argument} must be an integer, not {value!r}")
+    if value < low:
+        raise ValueError(f"{argument} must be at least {low}, not {value}")
+    return int(value)

@@ -1,0 +1,51 @@
+"""Groups that are known by the names of their features: pathways, word lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cvxstructreg.core.vocabulary import known_indices, vocabulary_names
+from cvxstructreg.groups.groups import Groups, Weights
+
+
+def named_groups(
+    members: Mapping[str, Iterable[str]],
+    vocabulary: Any,
+    weights: Weights = None,
+    missing: str = "ignore",
+    min_size: int = 1,
+) -> Groups:
+    """Return one group for each entry: the columns of its members, under its name.
+
+    Parameters
+    ----------
+    members : mapping from the name of a group to the names of its features
+        Such as pathways: ``named_groups(read_gmt("sets.gmt"), genes)``.
+    vocabulary : fitted vectorizer, sequence of str or dict from name to column
+        What the columns of X are.
+    weights : float, one per group that remains, or function of the sizes such as np.sqrt; optional
+    missing : {"ignore", "error"}
+        What to do with members that are not in the vocabulary.
+    min_size : int
+        Leave out groups with fewer members in the vocabulary.
+
+    Examples
+    --------
+    >>> groups = named_groups({"sky": ["moon", "star", "comet"], "sea": ["fish"]}, ["star", "salt", "moon"])
+    >>> groups.names, groups[0].tolist()
+    (('sky',), [0, 2])
+    """
+    if not isinstance(members, Mapping):
+        raise TypeError(f"members must be a mapping from name to features, not {type(members).__name__}; see Groups")
+    names = vocabulary_names(vocabulary)
+    found: dict[str, list[int]] = {}
+    for title, features in members.items():
+        if isinstance(features, str):
+            raise TypeError(f"the members of {title!r} must be a list, not the single string {features!r}")
+        columns = known_indices(features, names, len(names), missing, f"member of {title!r}")[0]
+        if len(columns) >= max(1, min_size):
+            found[str(title)] = sorted(set(columns.tolist()))
+    if not found:
+        raise ValueError("no group has a member in the vocabulary; do both use the same kind of names?")
+    return Groups(list(found.values()), len(names), weights, list(found), names)
