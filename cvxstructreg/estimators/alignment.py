@@ -1,0 +1,196 @@
+"""Graphs and groups in the order of the columns of X, by name where there are names."""
+
+from __future__ import annotations
+
+import reprlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from cvxstructreg.core.checks import checked_names, plural
+from cvxstructreg.graphs import Graph
+from cvxstructreg.groups import Groups
+
+Names = tuple[str, ...] | None
+
+
+class Columns:
+    """The columns of X: how many, what they are called, and what to do with names that are not among them.
+
+    ``what`` is "column" for features and "row" for examples, for the messages.
+    """
+
+    def __init__(self, count: int, names: Names, missing: str, what: str = "column") -> None:
+        if missing not in ("error", "ignore"):
+            raise ValueError(f"missing must be 'error' or 'ignore', got {missing!r}")
+        self.count, self.names, self.missing, self.what = count, names, missing, what
+
+    def positions(self, wanted: Iterable[str], where: str) -> NDArray[np.int64]:
+        """The column of each name, -1 for those to be ignored."""
+        assert self.names is not None
+        place = {name: j for j, name in enumerate(self.names)}
+        if len(place) < len(self.names):
+            name, times = Counter(self.names).most_common(1)[0]
+            raise ValueError(f"{self.what} name {name!r} occurs {times} times in X; {where} goes by distinct names")
+        wanted = list(wanted)
+        found = np.array([place.get(name, -1) for name in wanted], dtype=np.int64)
+        absent = [name for name, j in zip(wanted, found, strict=True) if j < 0]
+        if wanted and len(absent) == len(wanted):
+            raise ValueError(
+                f"none of the names in {where} is a {self.what} of X: {reprlib.repr(absent)} against "
+                f"{reprlib.repr(list(self.names))}"
+            )
+        if absent and self.missing == "error":
+            raise ValueError(
+                f"{plural(len(absent), 'name')} in {where} not among the {self.what}s of X: {reprlib.repr(absent)}; "
+                "missing='ignore' leaves them out"
+            )
+        return found
+
+    def misfit(self, where: str, count: int, remedy: str) -> ValueError:
+        """The error for a structure of another size."""
+        return ValueError(f"{where} has {count} features, X has {plural(self.count, self.what)}; {remedy}")
+
+
+def column_names(estimator: Any, feature_names: Any) -> Names:
+    """The names of the columns of X: those of the data frame, or ``feature_names`` as given to ``fit``."""
+    d = estimator.n_features_in_
+    own = getattr(estimator, "feature_names_in_", None)
+    given = None if feature_names is None else checked_names(feature_names, d, "feature", unique=False)
+    if own is None:
+        return given
+    own = tuple(map(str, own))
+    if given is not None and given != own:
+        j = next(j for j in range(d) if given[j] != own[j])
+        raise ValueError(f"feature_names calls column {j} {given[j]!r}, but in X it is {own[j]!r}; leave them out")
+    return own
+
+
+def as_graph(graph: Any) -> Graph | None:
+    """A Graph from a Graph or a matrix of weights; None for None."""
+    if graph is None or isinstance(graph, Graph):
+        return graph
+    if isinstance(graph, str):
+        raise ValueError(f"graph must be a Graph or a square matrix of weights, got {graph!r}")
+    return Graph(graph)
+
+
+def aligned_graph(graph: Any, columns: Columns) -> Graph | None:
+    """The graph with node j for column j, then the virtual nodes.
+
+    A graph with names is matched by them; columns it does not name are isolated nodes. Without names on both sides its
+    nodes are the columns, in order.
+    """
+    given = as_graph(graph)
+    if given is None:
+        return None
+    if given.names is None or columns.names is None:
+        if given.n_features != columns.count:
+            raise columns.misfit(f"the graph ({given!r})", given.n_features, _graph_remedy(given, columns))
+        return given
+    if given.feature_names == columns.names:
+        return given
+    assert given.feature_names is not None
+    target = np.full(given.n_nodes, -1, dtype=np.int64)
+    target[given.features] = columns.positions(given.feature_names, "the graph")
+    target[given.virtual] = columns.count + np.arange(given.n_virtual)
+    W = given.weights.tocoo()
+    i, j = target[W.row], target[W.col]
+    kept = (i >= 0) & (j >= 0)
+    size = columns.count + given.n_virtual
+    moved = sparse.coo_array((W.data[kept], (i[kept], j[kept])), shape=(size, size))
+    names = columns.names + tuple(given.names[node] for node in given.virtual)
+    return Graph(moved, names, columns.count + np.arange(given.n_virtual))
+
+
+def _graph_remedy(graph: Graph, columns: Columns) -> str:
+    if columns.what == "row":
+        return "the graph joins the rows given to fit, one node each; name them with sample_ids if X is a part of them"
+    if graph.names is not None:
+        return (
+            "X has no names to match with those of the graph: pass a data frame, or feature_names= to fit, or let the "
+            "vectorizer make the columns of the graph with vocabulary=graph.feature_names"
+        )
+    return "the graph needs one node for each column, in order, or names (Graph(..., names=...)) and X a data frame"
+
+
+def aligned_groups(groups: Any, columns: Columns, weights: Any = None) -> tuple[Groups, NDArray[np.int64]]:
+    """The groups over the columns of X, and the number that each had among the groups as given.
+
+    ``groups`` is a Groups, a list of lists, or a dict from group names to lists; the lists hold names or column
+    numbers. None makes each column a group. Groups of which nothing is left are left out.
+    """
+    if groups is None:
+        d = columns.count
+        singles = Groups.from_csr(np.arange(d + 1), np.arange(d), d, None, _labels(columns), columns.names)
+        return _weighted(singles, weights), np.arange(d)
+    given = groups if isinstance(groups, Groups) else _as_groups(groups, columns)
+    by_size = isinstance(weights, str) or callable(weights)
+    if weights is not None and not by_size:
+        given = given.with_weights(weights)
+    moved, numbers = _moved(given, columns)
+    return (_weighted(moved, weights) if by_size else moved), numbers
+
+
+def _moved(given: Groups, columns: Columns) -> tuple[Groups, NDArray[np.int64]]:
+    everything = np.arange(given.n_groups)
+    if given.feature_names is None or columns.names is None:
+        if given.n_features != columns.count:
+            raise columns.misfit(f"groups ({given!r})", given.n_features, _groups_remedy(given))
+        return given, everything
+    if given.feature_names == columns.names:
+        return given, everything
+    place = np.full(given.n_features, -1, dtype=np.int64)
+    used = np.flatnonzero(given.covered)
+    place[used] = columns.positions([given.feature_names[j] for j in used], "groups")
+    indices = place[given.indices]
+    kept = indices >= 0
+    sizes = np.bincount(given.owner[kept], minlength=given.n_groups)
+    numbers = np.flatnonzero(sizes)
+    names = None if given.names is None else [given.names[g] for g in numbers]
+    starts = np.concatenate([[0], np.cumsum(sizes[numbers])])
+    weights = given.weights[numbers]
+    moved = Groups.from_csr(starts, indices[kept], columns.count, weights, names, columns.names)
+    return moved, numbers
+
+
+def _as_groups(groups: Any, columns: Columns) -> Groups:
+    """Groups from lists or a dict of lists, which hold names or numbers."""
+    names = [str(name) for name in groups] if isinstance(groups, Mapping) else None
+    if isinstance(groups, str) or not isinstance(groups, Iterable):
+        raise TypeError(f"groups must be a Groups, a list of lists or a dict of lists, got {type(groups).__name__}")
+    lists = [group if isinstance(group, str) or not isinstance(group, Iterable) else list(group)
+             for group in (groups.values() if isinstance(groups, Mapping) else groups)]  # fmt: skip
+    members = [member for group in lists if not isinstance(group, str) for member in group]
+    if members and all(isinstance(member, str) for member in members):
+        if columns.names is None:
+            raise ValueError(
+                "groups go by names, but X has none: pass a data frame, or feature_names= to fit, or column numbers"
+            )
+        return Groups(lists, names=names, feature_names=list(dict.fromkeys(members)))
+    return Groups(lists, n_features=columns.count, names=names, feature_names=columns.names)
+
+
+def _weighted(groups: Groups, weights: Any) -> Groups:
+    if isinstance(weights, str):
+        if weights != "sqrt":
+            raise ValueError(f"group_weights must be None, 'sqrt', numbers or a function of sizes, got {weights!r}")
+        weights = np.sqrt
+    return groups if weights is None else groups.with_weights(weights)
+
+
+def _groups_remedy(groups: Groups) -> str:
+    if groups.feature_names is not None:
+        return (
+            "X has no names to match with those of the groups: pass a data frame, or feature_names= to fit, or let the "
+            "vectorizer make the columns of the groups with vocabulary=groups.feature_names"
+        )
+    return "make the groups with n_features=X.shape[1], or with feature_names and X a data frame"
+
+
+def _labels(columns: Columns) -> list[str]:
+    return list(columns.names or (f"x{j}" for j in range(columns.count)))

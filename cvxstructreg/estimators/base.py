@@ -1,0 +1,110 @@
+"""What all estimators share: strengths, one solve with its certificate, and warnings that carry the gap."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+
+from cvxstructreg.core.certificate import Certificate
+from cvxstructreg.core.objective import Term
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.solution import Solution
+from cvxstructreg.solvers import InaccurateWarning
+
+
+class StructuredEstimator(BaseEstimator):
+    """An estimator whose fit is one problem, or one for each class.
+
+    Subclasses have the parameters ``solver``, ``solver_options``, ``tol``, ``max_iter`` and ``verbose`` of
+    :meth:`cvxstructreg.Problem.solve`.
+    """
+
+    solver: str
+    solver_options: Mapping[str, Any] | None
+    tol: float
+    max_iter: int | None
+    verbose: bool
+
+    def __sklearn_tags__(self) -> Any:
+        """Sparse X is welcome."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _strength(self, name: str) -> float:
+        """The parameter of that name, which must be a finite number of at least 0."""
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, Real):
+            raise TypeError(f"{name} must be a number of at least 0, got {value!r}")
+        if not 0 <= float(value) < math.inf:
+            raise ValueError(f"{name} must be finite and at least 0, got {value!r}")
+        return float(value)
+
+    def _choice(self, name: str, allowed: Sequence[str]) -> str:
+        """The parameter of that name, which must be one of a few words."""
+        value = getattr(self, name)
+        if not isinstance(value, str) or value not in allowed:
+            raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}, got {value!r}")
+        return value
+
+    def _solve(self, problem: Problem) -> Solution:
+        return self._run_solver(problem, self.solver, {})
+
+    def _run_solver(self, problem: Problem, solver: str, own_options: Mapping[str, Any]) -> Solution:
+        """Solve; a gap beyond ``tol`` is a ConvergenceWarning that carries the certificate."""
+        options = {**own_options, **(self.solver_options or {})}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InaccurateWarning)
+            solution = problem.solve(
+                solver=solver, tol=self.tol, max_iter=self.max_iter, verbose=bool(self.verbose), **options
+            )
+        if solution.status not in ("optimal", "stationary"):
+            warning = ConvergenceWarning(
+                f"{type(self).__name__} stopped with status {solution.status!r} after {solution.n_iter} iterations of "
+                f"{solution.solver}: {solution.certificate}, tolerance {self.tol:g}. Raise max_iter or tol, or scale "
+                "the columns of X"
+            )
+            warning.certificate = solution.certificate
+            warnings.warn(warning, stacklevel=6)
+        return solution
+
+    def _keep_results(self, solutions: Sequence[Solution]) -> None:
+        """``solution_``, ``objective_``, ``certificate_`` and ``n_iter_``; one solution for each class if several."""
+        if len(solutions) == 1:
+            solution = solutions[0]
+            self.solution_: Any = solution
+            self.objective_ = solution.objective
+            self.certificate_ = solution.certificate
+            self.n_iter_ = solution.n_iter
+            return
+        self.solution_ = tuple(solutions)
+        self.certificate_ = summed([solution.certificate for solution in solutions])
+        self.objective_ = self.certificate_.objective
+        self.n_iter_ = max(solution.n_iter for solution in solutions)
+
+
+def summed(certificates: Sequence[Certificate]) -> Certificate:
+    """The certificate of a sum of independent problems: objectives, bounds and gaps add up."""
+    objective = sum(certificate.objective for certificate in certificates)
+    if any(certificate.kind == "kkt" for certificate in certificates):
+        worst = max(certificate.error for certificate in certificates)
+        return Certificate("kkt", objective, np.nan, np.nan, np.nan, worst)
+    bound = sum(certificate.lower_bound for certificate in certificates)
+    gap = sum(certificate.gap for certificate in certificates)
+    kinds = {certificate.kind for certificate in certificates}
+    kind = kinds.pop() if len(kinds) == 1 else "strong_convexity"
+    # each scale is gap / relative gap; a relative gap of zero has no scale, and adds none
+    scale = sum(c.gap / c.relative_gap if c.relative_gap > 0 else abs(c.objective) for c in certificates)
+    return Certificate(kind, objective, bound, gap, gap / scale if gap else 0.0)
+
+
+def total(terms: Sequence[Any]) -> Any:
+    """The sum of the terms that have any strength; the first, the loss, always stays."""
+    return sum((term for term in terms[1:] if not isinstance(term, Term) or term.scale > 0), start=0 + terms[0])

@@ -1,0 +1,123 @@
+"""Feature networks: each weight is pulled to the average of its neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from cvxstructreg.estimators.alignment import Columns, aligned_graph
+from cvxstructreg.estimators.linear import LinearClassifier
+from cvxstructreg.penalties import FeatureNetwork, Ridge
+
+
+class FeatureNetworkClassifier(LinearClassifier):
+    """sum_i s_i log(1 + exp(-y_i (x_i'w + b))) + alpha ||(I - P) w||^2 + beta ||w||^2, b free.
+
+    Sandler, Talukdar, Ungar and Blitzer, "Regularized learning with networks of features", NIPS 2008, equation (1),
+    with alpha and beta as they stand there. P is the graph with rows summing to one: the weight of each feature is
+    pulled to the average weight of its neighbours. Dissimilarity edges (negative weights) pull it to minus that
+    average, and virtual nodes are class means (section 3 of the paper); see :class:`cvxstructreg.FeatureNetwork`.
+    The loss is a sum over rows, not a mean; with more than two classes it is the multinomial one, and the penalties
+    are summed over the classes.
+
+    Parameters
+    ----------
+    graph : Graph or square matrix, optional
+        Which features belong together. A Graph with names is matched to the columns of a data frame (or to
+        ``feature_names`` as given to ``fit``); columns that it does not name are tied to nothing. Otherwise node j is
+        column j. None leaves only the ridge term.
+    alpha, beta : float
+        Strengths of the network and of the ridge term.
+    signed : {"separate", "joint"}
+        Whether dissimilarity edges make a term of their own, as in the paper, or share a row with the others.
+    missing : {"error", "ignore"}
+        What to do with nodes of the graph that are no column of X.
+    fit_intercept : bool
+        Whether there is a free b, which no term penalises.
+    class_weight : dict or "balanced", optional
+        Factors of the sample weights by class; "balanced" gives every class the same total.
+    solver, tol, max_iter, verbose, solver_options
+        As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, ``solver_options`` a
+        dict of further options such as ``{"time_limit": 10}``.
+
+    Attributes
+    ----------
+    coef_ : array of shape (1, d), or (k, d) for k > 2 classes
+    intercept_ : array of shape (1,) or (k,)
+    classes_ : array of the class labels
+    objective_ : float
+        The objective above at the fitted point.
+    certificate_ : Certificate
+        How far it is from the optimum at most.
+    solution_ : Solution
+        Everything about the solve, with ``solution_.problem``, the exact problem.
+    n_iter_ : int
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cvxstructreg import Graph
+    >>> from cvxstructreg.estimators import FeatureNetworkClassifier
+    >>> X = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 1.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
+    >>> y = ["good", "good", "bad", "bad"]
+    >>> graph = Graph.from_edges([(0, 1)], n_nodes=3)  # the second word never occurs, but resembles the first
+    >>> model = FeatureNetworkClassifier(graph, alpha=10.0, beta=0.1).fit(X, y)
+    >>> model.coef_[0, :2].round(1).tolist()
+    [1.6, 1.6]
+    >>> model.predict([[0, 1, 0]]).tolist()
+    ['good']
+    """
+
+    def __init__(
+        self,
+        graph: Any = None,
+        *,
+        alpha: float = 10.0,
+        beta: float = 1.0,
+        signed: str = "separate",
+        missing: str = "error",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        verbose: bool = False,
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.graph = graph
+        self.alpha = alpha
+        self.beta = beta
+        self.signed = signed
+        self.missing = missing
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+        self.solver_options = solver_options
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, graph: Any = None, feature_names: Any = None) -> Self:
+        """Fit the weights.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+        y : array of n labels
+        sample_weight : array of n numbers, optional
+            The s_i.
+        graph : Graph or square matrix, optional
+            In place of the parameter ``graph``.
+        feature_names : sequence of d str, optional
+            The names of the columns where X has none, such as ``vectorizer.get_feature_names_out()``.
+        """
+        return self._fit(X, y, sample_weight, feature_names, self.graph if graph is None else graph)
+
+    def _penalties(self, structure: Any, columns: Columns) -> list[Any]:
+        alpha, beta = self._strength("alpha"), self._strength("beta")
+        signed = self._choice("signed", ("separate", "joint"))
+        graph = aligned_graph(structure, columns)
+        network = [] if graph is None else [alpha * FeatureNetwork(graph, signed=signed)]
+        return [*network, beta * Ridge()]

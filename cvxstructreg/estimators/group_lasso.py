@@ -1,0 +1,66 @@
+"""What the two group lassos share: their penalty, the algorithm of the paper, and which groups are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.solution import Solution
+from cvxstructreg.estimators.alignment import Columns, aligned_groups
+from cvxstructreg.estimators.linear import LinearEstimator
+from cvxstructreg.estimators.published_admm import copies_kept, truncated_admm
+from cvxstructreg.estimators.selection import SelectedGroup, selected_groups
+from cvxstructreg.groups import Groups
+from cvxstructreg.penalties import L1, GroupLasso
+
+
+class GroupSelection(LinearEstimator):
+    """lam_group sum_g c_g ||w_g||_2 + lam_l1 ||w||_1."""
+
+    groups: Any
+    group_weights: Any
+    rho: float
+    groups_: Groups
+
+    def _penalties(self, structure: Any, columns: Columns) -> list[Any]:
+        lam_group, lam_l1 = self._strength("lam_group"), self._strength("lam_l1")
+        self.groups_, self._group_numbers = aligned_groups(structure, columns, self.group_weights)
+        return [lam_group * GroupLasso(self.groups_), lam_l1 * L1()]
+
+    def _chosen_groups(self, groups: Any) -> Any:
+        """Those given to fit, or the parameter."""
+        if groups is not None and not isinstance(groups, Groups):
+            raise TypeError(
+                f"groups given to fit must be a Groups, got {type(groups).__name__}; lists and dicts go to the "
+                "constructor, and so do as many groups as rows, which a cross-validation would cut like rows"
+            )
+        return self.groups if groups is None else groups
+
+    def _solve(self, problem: Problem) -> Solution:
+        if self.solver != "admm":
+            solution = self._run_solver(problem, self.solver, {})
+            self._groups_kept = self._norms(solution.coef) > 0
+            return solution
+        if self.max_iter is None:
+            solution = self._run_solver(problem, "sentence_admm", {"rho": self.rho})
+        else:
+            solution = truncated_admm(problem, self.tol, self.max_iter, self.rho, **(self.solver_options or {}))
+        self._groups_kept = copies_kept(solution, self.groups_, self.lam_group)
+        return solution
+
+    def _norms(self, coef: Any) -> NDArray[np.float64]:
+        return self.groups_.norms(coef)
+
+    def selected_groups(self) -> list[SelectedGroup]:
+        """The groups that the model keeps, the largest norm first, as rows ``(number, name, norm, features)``.
+
+        A group is kept if some of its weights are not zero. With ``solver="admm"`` it is kept if its copy of the
+        weights is not zero, as in the paper; the weights themselves rarely agree with the copies there.
+        """
+        check_is_fitted(self)
+        norms = self._norms(np.atleast_2d(self.coef_).T)
+        return selected_groups(self.groups_, self._groups_kept, norms, self._group_numbers, self._feature_labels)

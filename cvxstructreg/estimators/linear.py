@@ -1,0 +1,151 @@
+"""Linear classifiers and regressors: from data to a problem, and from its solution to predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.core.model import Linear
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.solution import Solution
+from cvxstructreg.estimators.alignment import Columns, Names, column_names
+from cvxstructreg.estimators.base import StructuredEstimator, total
+from cvxstructreg.estimators.sample_weights import checked_sample_weight, times_class_weight
+from cvxstructreg.estimators.selection import SelectedFeature, selected_features
+from cvxstructreg.losses import Logistic, Multinomial, Squared
+
+Matrix = NDArray[np.float64]
+
+
+class LinearEstimator(StructuredEstimator):
+    """Scores x'w + b. A subclass says in :meth:`_penalties` which terms stand beside the loss."""
+
+    fit_intercept: bool
+    missing: str
+    coef_: Matrix
+    intercept_: Any
+
+    def _penalties(self, structure: Any, columns: Columns) -> list[Any]:
+        """The terms beside the loss, for a structure (graph, groups) as the user gave it."""
+        raise NotImplementedError
+
+    def _columns(self, feature_names: Any) -> Columns:
+        return Columns(self.n_features_in_, column_names(self, feature_names), self.missing)
+
+    def _problem(self, X: Any, loss: Loss, penalties: Sequence[Any]) -> Problem:
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+        return Problem(Linear(X, intercept=self.fit_intercept), total([loss, *penalties]))
+
+    def _scores(self, X: Any) -> Any:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        return X @ np.atleast_2d(self.coef_).T + self.intercept_
+
+    def _keep_names(self, columns: Columns, problem: Problem) -> None:
+        """What features are called in tables: as in X, or as in the graph or groups, or x0, x1, ..."""
+        names: Names = columns.names or problem.feature_names
+        self._feature_labels = names or tuple(f"x{j}" for j in range(columns.count))
+
+    def selected_features(self) -> list[SelectedFeature]:
+        """The features whose weight is not zero, the largest first, as rows ``(number, name, weight)``."""
+        check_is_fitted(self)
+        return selected_features(np.atleast_2d(self.coef_), self._feature_labels)
+
+
+class LinearClassifier(ClassifierMixin, LinearEstimator):
+    """Logistic loss: multinomial for several classes, or (``_one_vs_rest``) one binary problem for each class."""
+
+    class_weight: Any
+    classes_: NDArray[Any]
+    _one_vs_rest = False
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, feature_names: Any, structure: Any) -> Self:
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        k = len(self.classes_)
+        if k < 2:
+            raise ValueError(f"y has only one class, {self.classes_[0]!r}: a classifier needs at least two classes")
+        weights = times_class_weight(checked_sample_weight(sample_weight, X), self.class_weight, codes, self.classes_)
+        columns = self._columns(feature_names)
+        penalties = self._penalties(structure, columns)
+        problems = [self._problem(X, loss, penalties) for loss in self._losses(codes, k, weights)]
+        self._keep_names(columns, problems[0])
+        solutions = [self._solve(problem) for problem in problems]
+        self._keep_weights(solutions)
+        self._keep_results(solutions)
+        return self
+
+    def _losses(self, codes: NDArray[Any], k: int, weights: Matrix) -> list[Loss]:
+        if k == 2:
+            return [Logistic(codes, sample_weight=weights, classes=(0, 1))]
+        if self._one_vs_rest:
+            return [Logistic((codes == j).astype(int), sample_weight=weights, classes=(0, 1)) for j in range(k)]
+        return [Multinomial(codes, sample_weight=weights, classes=range(k))]
+
+    def _keep_weights(self, solutions: Sequence[Solution]) -> None:
+        columns = [solution.coef.reshape(solution.coef.shape[0], -1) for solution in solutions]
+        self.coef_ = np.ascontiguousarray(np.concatenate(columns, axis=1).T)
+        self.intercept_ = np.concatenate([np.atleast_1d(solution.intercept) for solution in solutions])
+        if len(solutions) == 1 and len(self.classes_) > 2:
+            self.intercept_ -= self.intercept_.mean()  # a common shift changes no probability and no term
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores: one for each row (positive for ``classes_[1]``), or one for each row and class."""
+        scores = self._scores(X)
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> Any:
+        """The class of the highest score."""
+        scores = self.decision_function(X)
+        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return self.classes_[chosen]
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes, in the order of ``classes_``."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        if not self._one_vs_rest:
+            return softmax(scores, axis=1)
+        return one_vs_rest_probabilities(scores)
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of the probabilities."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+
+class LinearRegressor(RegressorMixin, LinearEstimator):
+    """Squared loss."""
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, feature_names: Any, structure: Any) -> Self:
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
+        weights = checked_sample_weight(sample_weight, X)
+        columns = self._columns(feature_names)
+        problem = self._problem(X, Squared(y, sample_weight=weights), self._penalties(structure, columns))
+        self._keep_names(columns, problem)
+        solution = self._solve(problem)
+        self.coef_, self.intercept_ = solution.coef, float(solution.intercept)
+        self._keep_results([solution])
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """x'w + b."""
+        return self._scores(X)[:, 0]
+
+
+def one_vs_rest_probabilities(scores: Matrix) -> Matrix:
+    """The logistic function of each score, divided by their sum over the classes."""
+    each = expit(scores)
+    sums = each.sum(axis=1, keepdims=True)
+    return np.where(sums > 0, each / np.where(sums > 0, sums, 1.0), softmax(scores, axis=1))

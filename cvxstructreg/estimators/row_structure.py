@@ -1,0 +1,65 @@
+"""Graphs and pairs of examples: by row number, or by the ids of the rows."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxstructreg.core.checks import plural
+from cvxstructreg.estimators.alignment import Columns, aligned_graph
+from cvxstructreg.graphs import Graph
+
+
+class Rows:
+    """The n rows given to ``fit``, with their ids if there are any.
+
+    Ids let graphs and pairs speak of examples whichever part of them, in whichever order, a cross-validation takes.
+    """
+
+    def __init__(self, count: int, sample_ids: Any, missing: str) -> None:
+        self.count, self.missing = count, missing
+        self.ids: list[Hashable] | None = None if sample_ids is None else np.asarray(sample_ids).tolist()
+        if self.ids is not None:
+            if len(self.ids) != count:
+                raise ValueError(f"sample_ids has {plural(len(self.ids), 'id')} for {plural(count, 'row')} of X")
+            if len(set(self.ids)) < count:
+                raise ValueError("sample_ids has the same id twice; ids name single rows")
+        names = None if self.ids is None else tuple(map(str, self.ids))
+        self.columns = Columns(count, names, missing, what="row")
+
+    def graph(self, graph: Any, X: Any, options: Mapping[str, Any] | None) -> Graph | None:
+        """The undirected graph of the rows: "knn" builds it from X, a Graph or a matrix is brought into their order."""
+        if isinstance(graph, str):
+            if graph != "knn":
+                raise ValueError(f"graph must be 'knn', a Graph or a matrix of weights, got {graph!r}")
+            from cvxstructreg.graphs import NeighborGraph
+
+            built: Graph = NeighborGraph(**(options or {})).fit(X).graph_
+            return built
+        if options:
+            raise ValueError("graph_options are for graph='knn'; a graph that is given is taken as it is")
+        return aligned_graph(graph, self.columns)
+
+    def pairs(self, pairs: Any) -> NDArray[np.int64]:
+        """Row numbers of the pairs, shape (m, 2); pairs with a row that is not there are left out or an error."""
+        if pairs is None or len(pairs) == 0:
+            return np.zeros((0, 2), dtype=np.int64)
+        given = [tuple(pair) for pair in (pairs.tolist() if hasattr(pairs, "tolist") else pairs)]
+        wrong = [pair for pair in given if len(pair) != 2]
+        if wrong:
+            raise ValueError(f"pairs must have two rows each, got {wrong[0]!r}")
+        place: Mapping[Any, int] = dict(zip(self.ids or range(self.count), range(self.count), strict=True))
+        unknown = [end for pair in given for end in pair if end not in place]
+        if unknown and (self.missing == "error" or self.ids is None):
+            kind = "row numbers from 0" if self.ids is None else "sample_ids"
+            remedy = "" if self.ids is None else "; missing='ignore' leaves such pairs out"
+            raise ValueError(
+                f"pairs name {plural(len(unknown), 'row')} that {plural(self.count, 'row')} of X do not have: "
+                f"{reprlib.repr(unknown)}; pairs go by {kind}{remedy}"
+            )
+        known = [(place[s], place[t]) for s, t in given if s in place and t in place]
+        return np.array(known, dtype=np.int64).reshape(-1, 2)
