@@ -304,9 +304,10 @@ def test_movie_reviews(home):
 def test_movie_reviews_as_published(tmp_path):
     folder = tmp_path / "movie_reviews" / "txt_sentoken"
     write(folder / "neg" / "cv123_1.txt", "caf\xe9 .\nno .\n".encode("latin-1"))
-    write(folder / "pos" / "cv999_2.txt", "yes .\n")
+    write(folder / "pos" / "cv999_2.txt", "yes .\r\nmore .\r\n")
     bunch = datasets.load_movie_reviews(data_home=tmp_path)
     assert bunch.ids.tolist() == ["neg/cv123_1", "pos/cv999_2"]
+    assert bunch.data[1] == "yes .\nmore .\n"
     assert bunch.fold.tolist() == [1, 9] and bunch.sentences[0] == ["café .", "no ."]
     write(folder / "pos" / "cvx.txt", "x")
     with pytest.raises(DataFormatError, match=r"cvx\.txt is no review"):

@@ -51,7 +51,7 @@ def n_selected_groups(coef: Any, groups: Groups, tol: float = 0.0, min_members: 
     tol : float
         Weights up to this size count as zero.
     min_members : int or "all"
-        How many features of a group must be selected for it to count. A group without features never counts.
+        How many features of a group must be selected for it to count.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def n_selected_groups(coef: Any, groups: Groups, tol: float = 0.0, min_members: 
         raise ValueError(f'min_members must be a number or "all", not {min_members!r}')
     counts = np.bincount(groups.owner[mask[groups.indices]], minlength=groups.n_groups)
     least = groups.sizes if isinstance(min_members, str) else checked_count(min_members, "min_members")
-    return int(np.sum((counts >= least) & (counts > 0)))
+    return int(np.sum(counts >= least))
 
 
 def model_size(coef: Any, tol: float = 0.0) -> float:
