@@ -10,6 +10,7 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
 
 from cvxstructreg import GroupLasso, Groups
 from cvxstructreg.datasets import load_corpus
@@ -35,6 +36,11 @@ def corpus():
 def words_of(builder):
     names = builder.groups_.feature_names
     return [{names[j] for j in group} for group in builder.groups_]
+
+
+@pytest.mark.parametrize("builder", [LSIGroups(1), LDAGroups(1, learning_method="batch"), EmbeddingGroups(1)], ids=str)
+def test_scikit_learn_checks_of_those_that_take_matrices(builder):
+    check_estimator(builder, on_skip=None)
 
 
 # sentences
@@ -269,7 +275,7 @@ def test_identical_topics_are_merged():
         (LSIGroups(1, vocabulary=["a"]), np.eye(3), ValueError, "1 name but X has 3 columns"),
         (LSIGroups(1, vocabulary=["zebra"]), ["the moon"], ValueError, "no word of the vocabulary"),
         (LSIGroups(1), [], ValueError, "no documents"),
-        (LDAGroups(2), -np.eye(3), ValueError, "negative"),
+        (LDAGroups(2), -np.eye(3), ValueError, "Negative values"),
         (LDAGroups(2, max_iter=0), np.eye(3), ValueError, "max_iter"),
         (LDAGroups(2, learning_method="slow"), np.eye(3), ValueError, "learning_method"),
     ],

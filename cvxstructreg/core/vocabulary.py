@@ -68,43 +68,53 @@ def _names_of_mapping(mapping: Mapping[Any, Any]) -> tuple[str, ...]:
     return checked_names(sorted(mapping, key=lambda name: int(mapping[name])), None, "feature") or ()
 
 
-def known_indices(
-    items: Iterable[Any], names: tuple[str, ...] | None, n_features: int, missing: str, what: str
-) -> tuple[NDArray[np.int64], list[str]]:
-    """Return the columns of the items that are in the vocabulary, and the names that are not.
+class ColumnFinder:
+    """The columns of given names, found again and again.
 
     Parameters
     ----------
-    items : names, or columns as integers
-    names : the vocabulary, if there is one
+    names : the vocabulary, or None if columns can only be given by number
     n_features : number of columns
     missing : {"ignore", "error"}
         What to do with names that are not in the vocabulary.
-    what : str
-        What the items are, for error messages.
+
+    Examples
+    --------
+    >>> ColumnFinder(("moon", "star"), 2).find(["star", "salt", 0], "word")
+    (array([1, 0]), ['salt'])
     """
-    check_choice(missing, ("ignore", "error"), "missing")
-    position = {} if names is None else {name: column for column, name in enumerate(names)}
-    found, unknown = [], []
-    for item in items:
-        if isinstance(item, int | np.integer) and not isinstance(item, bool):
-            if not 0 <= item < n_features:
-                raise ValueError(f"{what} {item} is out of range for {plural(n_features, 'feature')}")
-            found.append(int(item))
-        elif not isinstance(item, str):
+
+    def __init__(self, names: tuple[str, ...] | None, n_features: int, missing: str = "ignore"):
+        check_choice(missing, ("ignore", "error"), "missing")
+        self.n_features, self.missing = n_features, missing
+        self._position = None if names is None else {name: column for column, name in enumerate(names)}
+
+    def find(self, items: Iterable[Any], what: str) -> tuple[NDArray[np.int64], list[str]]:
+        """Return the columns of those items (names or numbers) that are known, and the names that are not."""
+        found, unknown = [], []
+        for item in items:
+            column = self._column(item, what)
+            if column is None:
+                unknown.append(item)
+            else:
+                found.append(column)
+        if unknown and self.missing == "error":
+            raise ValueError(
+                f"{plural(len(unknown), what)} not in the vocabulary: {reprlib.repr(unknown)}; "
+                'remove them, or pass missing="ignore"'
+            )
+        return np.array(found, dtype=np.int64), unknown
+
+    def _column(self, item: Any, what: str) -> int | None:
+        if isinstance(item, str):
+            if self._position is None:
+                raise ValueError(f"{what} {item!r} is a name, but the columns of X have none; pass vocabulary=...")
+            return self._position.get(item)
+        if not isinstance(item, int | np.integer) or isinstance(item, bool):
             raise TypeError(f"a {what} must be a name or a column number, not {item!r}")
-        elif names is None:
-            raise ValueError(f"{what} {item!r} is a name, but the names of the features are unknown; pass vocabulary")
-        elif item in position:
-            found.append(position[item])
-        else:
-            unknown.append(item)
-    if unknown and missing == "error":
-        raise ValueError(
-            f"{plural(len(unknown), what)} not in the vocabulary: {reprlib.repr(unknown)}; "
-            'remove them, or pass missing="ignore"'
-        )
-    return np.array(found, dtype=np.int64), unknown
+        if not 0 <= item < self.n_features:
+            raise ValueError(f"{what} {item} is out of range for {plural(self.n_features, 'feature')}")
+        return int(item)
 
 
 def check_choice(value: Any, choices: tuple[str, ...], argument: str) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from cvxstructreg.core.checks import chosen_names, plural
-from cvxstructreg.core.vocabulary import check_choice, known_indices, vocabulary_names
+from cvxstructreg.core.vocabulary import ColumnFinder, vocabulary_names
 from cvxstructreg.graphs.files import FilePath, read_edge_list
 from cvxstructreg.graphs.graph import Graph
 
@@ -40,7 +40,7 @@ def aligned_graph(graph: Graph, vocabulary: Any, missing: str = "ignore") -> Gra
     if graph.names is None:
         raise ValueError("the nodes of the graph have no names; make it with Graph(weights, names=...)")
     names = vocabulary_names(vocabulary)
-    columns, _ = known_indices(graph.feature_names or (), names, len(names), missing, "node")
+    columns, _ = ColumnFinder(names, len(names), missing).find(graph.feature_names or (), "node")
     position = {name: node for node, name in enumerate(graph.names)}
     virtual = graph.virtual
     old = np.concatenate([[position[names[column]] for column in columns], virtual]).astype(np.int64)
@@ -86,11 +86,10 @@ def edge_list_graph(
     else:
         pairs = [tuple(pair) for pair in edges]
         values = np.broadcast_to(np.asarray(1.0 if weights is None else weights, dtype=float), len(pairs)).tolist()
-    check_choice(missing, ("ignore", "error"), "missing")
     for pair in pairs:
         if len(pair) != 2:
             raise ValueError(f"an edge has two ends, not {plural(len(pair), 'entry')}: {pair}; weights are separate")
-    known_indices((name for pair in pairs for name in pair), names, len(names), missing, "node")
+    ColumnFinder(names, len(names), missing).find((name for pair in pairs for name in pair), "node")
     known = set(names)
     kept = [(pair, value) for pair, value in zip(pairs, values, strict=True) if known.issuperset(pair)]
     return Graph.from_edges(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from cvxstructreg.core.checks import checked_names, inferred_count, plural, real_array
-from cvxstructreg.core.vocabulary import known_indices, vocabulary_names
+from cvxstructreg.core.vocabulary import ColumnFinder, vocabulary_names
 from cvxstructreg.graphs.graph import Graph
 from cvxstructreg.graphs.weight_matrix import pair_indices
 
@@ -112,11 +112,11 @@ def _shares_of_mapping(
         raise ValueError("a mapping from class to features needs the vocabulary, to know the columns of X")
     if not classes:
         raise ValueError("classes is empty; expected at least one class with its features")
-    members = []
+    members, finder = [], ColumnFinder(names, len(names), missing)
     for label, features in classes.items():
         if isinstance(features, str):
             raise TypeError(f"the features of class {label!r} must be a list, not the single string {features!r}")
-        members.append(np.unique(known_indices(features, names, len(names), missing, f"feature of class {label!r}")[0]))
+        members.append(np.unique(finder.find(features, f"feature of class {label!r}")[0]))
     rows, columns = np.concatenate(members), np.repeat(np.arange(len(members)), [len(m) for m in members])
     shape = (len(names), len(members))
     return sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape), [str(label) for label in classes]

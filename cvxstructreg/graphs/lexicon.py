@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg.core.vocabulary import check_choice, known_indices, vocabulary_names
+from cvxstructreg.core.vocabulary import ColumnFinder, check_choice, vocabulary_names
 from cvxstructreg.graphs.cliques import binary, clique_counts
 from cvxstructreg.graphs.files import FilePath, rows
 from cvxstructreg.graphs.graph import Graph
@@ -198,11 +198,11 @@ def sentiment_seeds(scores: Any, vocabulary: Any, n_seeds: int = 200) -> list[st
 def _links(relations: Relations, names: tuple[str, ...]) -> Any:
     """Return 1 for words of the vocabulary that stand in a set together."""
     sets = read_lexicon(relations) if isinstance(relations, str | PathLike) else relations
-    members = []
+    members, finder = [], ColumnFinder(names, len(names))
     for words in sets:
         if isinstance(words, str):
             raise TypeError(f"each entry must be a set of words such as ('good', 'great'), not the string {words!r}")
-        members.append(known_indices(words, names, len(names), "ignore", "word")[0])
+        members.append(finder.find(words, "word")[0])
     return binary(clique_counts([indices for indices in members if len(indices) > 1], len(names)))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Any
 
-from cvxstructreg.core.vocabulary import check_choice, known_indices, vocabulary_names
+from cvxstructreg.core.vocabulary import ColumnFinder, check_choice, vocabulary_names
 from cvxstructreg.graphs.cliques import binary, clique_counts
 from cvxstructreg.graphs.files import FilePath, numbered_lines
 from cvxstructreg.graphs.graph import Graph
@@ -72,7 +72,8 @@ def pathway_graph(
     check_choice(weights, ("binary", "count"), "weights")
     names = vocabulary_names(vocabulary)
     sets = read_gmt(pathways) if isinstance(pathways, str | PathLike) else dict(pathways)
-    members = [known_indices(genes, names, len(names), missing, "gene")[0] for genes in sets.values()]
+    finder = ColumnFinder(names, len(names), missing)
+    members = [finder.find(genes, "gene")[0] for genes in sets.values()]
     if not any(len(genes) for genes in members):
         raise ValueError("no gene of any pathway is in the vocabulary; do both use the same kind of gene names?")
     counts = clique_counts([genes for genes in members if max_size is None or len(genes) <= max_size], len(names))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from cvxstructreg.core.checks import plural
-from cvxstructreg.core.vocabulary import check_choice, known_indices
+from cvxstructreg.core.vocabulary import ColumnFinder, check_choice
 from cvxstructreg.graphs.builder import GraphBuilder, checked_neighbors
 from cvxstructreg.graphs.graph import Graph
 from cvxstructreg.graphs.neighbors import nearest_neighbors, unit_rows
@@ -97,7 +97,7 @@ class SeedCorrelationGraph(GraphBuilder):
     def _find_seeds(self, names: Any, d: int) -> tuple[NDArray[np.int64], list[str]]:
         if isinstance(self.seeds, str):
             raise TypeError(f"seeds must be a list of names or columns, not the single string {self.seeds!r}")
-        found, unknown = known_indices(self.seeds, names, d, self.missing, "seed")
+        found, unknown = ColumnFinder(names, d, self.missing).find(self.seeds, "seed")
         if len(found) == 0:
             given = f"none of the {plural(len(unknown), 'seed')}" if unknown else "no seed"
             raise ValueError(f"{given} is in the vocabulary; pass seeds that occur among the columns of X")

@@ -31,8 +31,13 @@ class GroupBuilder(Builder, TransformerMixin, BaseEstimator):  # type: ignore[mi
     n_merged_: int
 
     def transform(self, X: Any) -> Any:
-        """Return X as it is."""
+        """Return X as it is; a matrix must have as many columns as in the fit."""
         check_is_fitted(self, "groups_")
+        shape: tuple[int, ...] = getattr(X, "shape", ())
+        expected = getattr(self, "n_features_in_", None)
+        if expected is not None and len(shape) == 2 and shape[1] != expected:
+            name = type(self).__name__
+            raise ValueError(f"X has {shape[1]} features, but {name} is expecting {expected} features as input")
         return X
 
     def _set_groups(

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from cvxstructreg.core.checks import checked_names, plural
 from cvxstructreg.core.vocabulary import vocabulary_names
@@ -82,6 +83,7 @@ class EmbeddingGroups(GroupBuilder):
         n_nearest = checked_integer(self.n_nearest, 0, "n_nearest")
         min_size = checked_integer(self.min_size, 1, "min_size")
         points, features, names, n_features = self._aligned(vectors)
+        self.n_features_in_ = points.shape[1]
         self.n_missing_ = n_features - len(features)
         if n_clusters > len(features):
             raise ValueError(f"n_clusters={n_clusters} for {plural(len(features), 'word')} with vectors; use fewer")
@@ -131,6 +133,8 @@ def _table(
     """Return vectors as rows of a checked float array, and the words of the rows if they are known."""
     from sklearn.utils.validation import check_array
 
+    if sparse.issparse(vectors):
+        raise TypeError("sparse vectors are not supported; word vectors are dense: use vectors.toarray()")
     if isinstance(vectors, Mapping) or hasattr(vectors, "key_to_index"):  # a dict, or gensim's KeyedVectors
         if words is not None:
             raise ValueError("the vectors bring their words; leave out words=...")
@@ -139,7 +143,7 @@ def _table(
         if not words:
             raise ValueError("no word of the vocabulary has a vector" if names else "there are no vectors")
         vectors = np.stack([np.asarray(vectors[word], dtype=np.float64) for word in words])
-    matrix = check_array(np.asarray(vectors), dtype=[np.float64, np.float32])
+    matrix = check_array(vectors, dtype=[np.float64, np.float32])
     return matrix, checked_names(words, len(matrix), "word")
 
 

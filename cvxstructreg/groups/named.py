@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cvxstructreg.core.vocabulary import known_indices, vocabulary_names
+from cvxstructreg.core.vocabulary import ColumnFinder, vocabulary_names
 from cvxstructreg.groups.groups import Groups, Weights
 
 
@@ -39,11 +39,12 @@ def named_groups(
     if not isinstance(members, Mapping):
         raise TypeError(f"members must be a mapping from name to features, not {type(members).__name__}; see Groups")
     names = vocabulary_names(vocabulary)
+    finder = ColumnFinder(names, len(names), missing)
     found: dict[str, list[int]] = {}
     for title, features in members.items():
         if isinstance(features, str):
             raise TypeError(f"the members of {title!r} must be a list, not the single string {features!r}")
-        columns = known_indices(features, names, len(names), missing, f"member of {title!r}")[0]
+        columns = finder.find(features, f"member of {title!r}")[0]
         if len(columns) >= max(1, min_size):
             found[str(title)] = sorted(set(columns.tolist()))
     if not found:

@@ -27,6 +27,7 @@ class TopicGroups(GroupBuilder):
         """Find the topics of documents (list of str), or of their matrix X (dense or sparse); y is not used."""
         n_topics, n_words = (checked_integer(getattr(self, name), 1, name) for name in ("n_topics", "n_words"))
         matrix, names, words = documents_or_matrix(X, self.vocabulary)
+        self.n_features_in_ = matrix.shape[1]
         if words is not None:
             self.vectorizer_ = words.vectorizer
         self.components_ = self._topics(matrix, n_topics)
@@ -37,6 +38,11 @@ class TopicGroups(GroupBuilder):
         pairs = [(group, title) for group, title in zip(members, titles, strict=True) if len(group)]
         self._set_groups([group for group, _ in pairs], matrix.shape[1], self.weights, [t for _, t in pairs], names)
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _topics(self, matrix: Any, n_topics: int) -> NDArray[np.float64]:
         """Return the topics by features."""
@@ -178,11 +184,16 @@ class LDAGroups(TopicGroups):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
+
     def _topics(self, matrix: Any, n_topics: int) -> NDArray[np.float64]:
         from sklearn.decomposition import LatentDirichletAllocation
 
         if matrix.min() < 0:
-            raise ValueError("LDA needs counts, but X has negative entries; use the X of a CountVectorizer")
+            raise ValueError("Negative values in data: LDA needs counts; use the X of a CountVectorizer")
         lda = LatentDirichletAllocation(
             n_components=n_topics,
             max_iter=checked_integer(self.max_iter, 1, "max_iter"),
@@ -192,6 +203,7 @@ class LDAGroups(TopicGroups):
             verbose=int(self.verbose),
         )
         lda.fit(matrix)
+        self.n_iter_ = lda.n_iter_
         return np.asarray(lda.components_ / lda.components_.sum(axis=1, keepdims=True))
 
 
