@@ -142,6 +142,7 @@ def test_mixed_graph_replaces_and_keeps():
         ([(0, 0)], None, "itself"),
         ([(0, 2)], -1.0, "positive"),
         ([(0, 2)], np.nan, "positive"),
+        ([(0, 2), (0, 3), (1, 4)], [1.0, np.inf, -2.0], "positive and finite, not inf"),
         ([(0, 2)], [1.0, 2.0], "1 pair"),
         ([("a", "z")], None, "unknown node name"),
     ]:
@@ -448,6 +449,24 @@ def test_networks_of_all_kinds():
         from_networkx(nx.Graph([("a", "a")]))
     with pytest.raises(ValueError, match="at least one node"):
         from_networkx(nx.Graph())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: class_graph(5),
+        lambda: class_graph("abc"),
+        lambda: pathway_graph({"a": "GENE"}, ["GENE"]),
+        lambda: lexicon_graph(["good"], 5),
+        lambda: oracle_pairs([0, 1], 1, rows=[0.5]),
+        lambda: mixed_graph(np.eye(2), [(0, 1)]),
+        lambda: aligned_graph(np.eye(2), ["a", "b"]),
+        lambda: to_networkx(np.eye(2)),
+    ],
+)
+def test_wrong_types_are_named(wrong):
+    with pytest.raises(TypeError, match=r"not (5|'abc'|the single|float64|ndarray)|not float64 values"):
+        wrong()
 
 
 def test_missing_packages_name_their_extra():

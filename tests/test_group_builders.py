@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -131,6 +133,13 @@ def test_punkt_learns_abbreviations_and_stops_at_empty_lines():
         PunktSplitter()("text")
     with pytest.raises(ValueError, match="at least 1"):
         PunktSplitter(0)
+
+
+def test_a_fitted_builder_can_be_pickled(corpus):
+    builder = SentenceGroups().fit(corpus.data)
+    copy = pickle.loads(pickle.dumps(builder))
+    assert copy.split("The moon rose. We slept.") == ["The moon rose.", "We slept."]
+    assert repr(copy.groups_) == repr(builder.groups_)
 
 
 def test_any_splitter():

@@ -37,6 +37,8 @@ def aligned_graph(graph: Graph, vocabulary: Any, missing: str = "ignore") -> Gra
            [0., 0., 0.],
            [2., 0., 0.]])
     """
+    if not isinstance(graph, Graph):
+        raise TypeError(f"expected a Graph, not {type(graph).__name__}; wrap it: Graph(weights, names=...)")
     if graph.names is None:
         raise ValueError("the nodes of the graph have no names; make it with Graph(weights, names=...)")
     names = vocabulary_names(vocabulary)

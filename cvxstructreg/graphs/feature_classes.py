@@ -80,6 +80,8 @@ def _shares(classes: Any, names: Any, missing: str) -> tuple[sparse.csr_array, l
         return _shares_of_mapping(classes, names, missing)
     if sparse.issparse(classes):
         return _checked_shares(classes.toarray() if classes.ndim == 1 else classes), None
+    if isinstance(classes, str) or not (isinstance(classes, Iterable) or hasattr(classes, "__array__")):
+        raise TypeError(f"classes must be a mapping, one label per feature, or a matrix, not {classes!r}")
     given = classes if hasattr(classes, "__array__") else list(classes)
     array = np.asarray(given, dtype=None if hasattr(given, "dtype") else object)
     if array.ndim == 1 and any(isinstance(item, list | tuple | np.ndarray) for item in array[:1]):

@@ -198,6 +198,8 @@ def sentiment_seeds(scores: Any, vocabulary: Any, n_seeds: int = 200) -> list[st
 def _links(relations: Relations, names: tuple[str, ...]) -> Any:
     """Return 1 for words of the vocabulary that stand in a set together."""
     sets = read_lexicon(relations) if isinstance(relations, str | PathLike) else relations
+    if not isinstance(sets, Iterable):
+        raise TypeError(f"expected a file or a list of sets of related words, not {sets!r}")
     members, finder = [], ColumnFinder(names, len(names))
     for words in sets:
         if isinstance(words, str):

@@ -63,6 +63,8 @@ def to_networkx(graph: Graph) -> Any:
     >>> network["moon"]["star"]
     {'weight': -2.0}
     """
+    if not isinstance(graph, Graph):
+        raise TypeError(f"expected a Graph, not {type(graph).__name__}; wrap it: Graph(weights)")
     nx = optional_import("networkx", "networks", "to_networkx")
     network = nx.DiGraph() if graph.is_directed else nx.Graph()
     nodes = range(graph.n_nodes) if graph.names is None else graph.names

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from cvxstructreg.core.checks import check_range, plural, show, weight_array
+from cvxstructreg.core.checks import check_range, indices_of, plural, show, weight_array
 from cvxstructreg.core.vocabulary import check_choice
 from cvxstructreg.graphs.graph import Graph
 from cvxstructreg.graphs.weight_matrix import pair_indices
@@ -35,13 +35,16 @@ def mixed_graph(graph: Graph, pairs: Any, weights: ArrayLike | None = None, conf
     Graph(4 nodes, 3 edges: 1 similar, 2 dissimilar, undirected)
     """
     check_choice(conflict, ("replace", "error"), "conflict")
+    if not isinstance(graph, Graph):
+        raise TypeError(f"expected a Graph, not {type(graph).__name__}; wrap it: Graph(weights)")
     if graph.is_directed:
         raise ValueError("pairs can only be added to an undirected graph; use graph.symmetrized()")
     ends = np.sort(pair_indices(pairs, graph.names), axis=1)
     check_range(ends, graph.n_nodes, "node", "pairs")
     values = weight_array(weights, len(ends), "pair")
-    if len(values) and not (np.isfinite(values).all() and values.min() > 0):
-        raise ValueError(f"weights of pairs must be positive and finite, not {values[~(values > 0)][:3] or values}")
+    good = np.isfinite(values) & (values > 0)
+    if not good.all():
+        raise ValueError(f"weights of pairs must be positive and finite, not {values[~good][0]}")
     ends, values = _largest(ends, values, graph.n_nodes)
     W = graph.weights
     linked = np.flatnonzero(np.asarray(W[ends[:, 0], ends[:, 1]]) != 0) if len(ends) else ends[:, 0]
@@ -87,7 +90,7 @@ def oracle_pairs(
         raise ValueError(f"y must be flat, one label per example, not of shape {labels.shape}")
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise ValueError(f"y[{int(np.argmax(np.isnan(labels)))}] is NaN; draw from the labelled examples with rows=...")
-    chosen = np.arange(len(labels)) if rows is None else np.unique(np.asarray(rows, dtype=np.int64))
+    chosen = np.arange(len(labels)) if rows is None else np.unique(indices_of(np.asarray(rows), None, "row"))
     check_range(chosen, len(labels), "example", "rows")
     if not isinstance(n_pairs, int | np.integer) or n_pairs < 0:
         raise ValueError(f"n_pairs must be an integer of at least 0, not {n_pairs!r}")

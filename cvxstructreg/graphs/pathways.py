@@ -72,6 +72,9 @@ def pathway_graph(
     check_choice(weights, ("binary", "count"), "weights")
     names = vocabulary_names(vocabulary)
     sets = read_gmt(pathways) if isinstance(pathways, str | PathLike) else dict(pathways)
+    for title, genes in sets.items():
+        if isinstance(genes, str):
+            raise TypeError(f"the genes of {title!r} must be a list, not the single string {genes!r}")
     finder = ColumnFinder(names, len(names), missing)
     members = [finder.find(genes, "gene")[0] for genes in sets.values()]
     if not any(len(genes) for genes in members):
