@@ -293,3 +293,58 @@ def test_nothing_is_compiled_on_import():
     code = "import sys, cvxstructreg; print(any(name.split('.')[0] == 'numba' for name in sys.modules))"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-12), (np.float32, 1e-5)])
+def test_the_product_kernel_equals_numpy(dtype, rtol):
+    from cvxstructreg.solvers.kernels_newton import add_product_block
+
+    rng = np.random.default_rng(9)
+    A = sp.csr_array(rng.normal(size=(7, 5)) * (rng.random((7, 5)) < 0.5)).astype(dtype)
+    p, out = rng.normal(size=(5, 3)).astype(dtype), rng.normal(size=(7, 3)).astype(dtype)
+    expected = out + dtype(0.7) * (A @ p)
+    add_product_block(A.indptr.astype(np.uint32), A.indices.astype(np.uint32), A.data, dtype(0.7), p, out)
+    assert out.dtype == dtype
+    np.testing.assert_allclose(out, expected, rtol=rtol, atol=rtol)
+
+
+def test_the_diagonal_product_equals_numpy():
+    from cvxstructreg.solvers.kernels_newton import diagonal_product
+
+    rng = np.random.default_rng(10)
+    A, N = (sp.csr_array(rng.normal(size=(m, 5)) * (rng.random((m, 5)) < 0.6)) for m in (7, 4))
+    weights, inverse, ridge, v = rng.random(7), rng.random(5), rng.random(5), rng.normal(size=5)
+    theta, out = np.empty(5), np.empty(5)
+    arrays = [(B.indptr.astype(np.uint32), B.indices.astype(np.uint32), B.data) for B in (A, N)]
+    total = diagonal_product(arrays[0], weights, arrays[1], (inverse, ridge), v, 0.3, theta, out)
+    u = weights * (A @ (inverse * v) + 0.3)
+    expected = inverse * (A.T @ u + 2.0 * (N.T @ (N @ (inverse * v))) + ridge * inverse * v)
+    np.testing.assert_allclose(out, expected, rtol=1e-12)
+    assert total == pytest.approx(u.sum())
+
+
+def test_rows_of_the_hessian_are_its_products():
+    rng = np.random.default_rng(11)
+    loss = csr.Multinomial([0, 2, 1, 0, 1], sample_weight=[1.0, 2.0, 0.5, 0.0, 3.0])
+    z, p = rng.normal(size=(5, 3)), rng.normal(size=(5, 3))
+    direct, root = loss.hess_rows(z)
+    by_rows = direct * p - root * np.sum(root * p, axis=1, keepdims=True)
+    np.testing.assert_allclose(by_rows, loss.hessp(z, p), atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["network", "ridge"])
+def test_single_precision_inside_and_double_precision_outside(kind, compiled, monkeypatch):
+    """Many classes: conjugate gradients may use single precision, the answer is as accurate as asked for."""
+    monkeypatch.setattr(coordinates, "MOST_REST", 0.0)
+    rng = np.random.default_rng(12)
+    X = sp.csr_array(rng.poisson(0.3, size=(120, 40)).astype(float))
+    penalty = csr.FeatureNetwork(random_graph(rng, 40, True)) if kind == "network" else csr.Quadratic(np.eye(40))
+    problem = csr.Problem(csr.Linear(X), csr.Multinomial(np.arange(120) % 6) + 1.0 * penalty + 0.1 * csr.Ridge())
+    objective = smooth_objective.SmoothObjective(problem)
+    assert objective.curvature(objective.state(np.zeros((40, 6)), np.zeros(6))).in_single_precision
+    solution = problem.solve("newton", tol=1e-10)
+    monkeypatch.setattr(truncated_newton, "LEAST_SINGLE", np.inf)
+    double = problem.solve("newton", tol=1e-10)
+    assert solution.status == double.status == "optimal"
+    assert solution.coef.dtype == np.float64
+    np.testing.assert_allclose(solution.coef, double.coef, atol=1e-4)

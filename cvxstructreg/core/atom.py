@@ -41,6 +41,7 @@ CAPABILITIES = (
     "grad",
     "hessp",
     "hess_diag",
+    "hess_rows",
     "lipschitz",
     "conj",
     "dual_norm",
@@ -63,6 +64,7 @@ class Atom:
     ``grad(z)``               the gradient; present if and only if f is smooth
     ``hessp(z, p)``           the Hessian at z times p
     ``hess_diag(z)``          the diagonal of the Hessian at z, for an f whose Hessian is diagonal (a sum over entries)
+    ``hess_rows(z)``          (D, R) with the Hessian at z being diag(D_i) - R_i R_i' for each row i
     ``lipschitz()``           an upper bound of the gradient's Lipschitz constant
     ``conj(u)``               sup_z <u, z> - f(z)
     ``dual_norm(u)``          for a norm f: its dual norm, so that conj(u) is 0 if dual_norm(u) <= 1, else inf
@@ -104,6 +106,7 @@ class Atom:
         def grad(self, z: Array) -> Array: ...
         def hessp(self, z: Array, p: Array) -> Array: ...
         def hess_diag(self, z: Array) -> Array: ...
+        def hess_rows(self, z: Array) -> tuple[Array, Array]: ...
         def lipschitz(self) -> float: ...
         def conj(self, u: Array) -> float: ...
         def dual_norm(self, u: Array) -> float: ...

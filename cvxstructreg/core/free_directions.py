@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxstructreg.core.atom import Array
-from cvxstructreg.core.normal_form import NormalForm
+from cvxstructreg.core.normal_form import NormalForm, Piece
 from cvxstructreg.core.quadratic_form import DENSE_LIMIT
 
 #: More free numbers than this are not minimised over.
@@ -100,15 +100,41 @@ def _newton_step(parts: NormalForm, columns: Array, directions: Array, scores: A
     m, k = gradient.shape
     q = directions.shape[1]
     hessian = np.zeros((m, k, m, k))
-    for i in range(m):
-        for j in range(k):
-            p = np.zeros_like(scores)
-            p[:, j] = columns[:, i]
-            hessian[:, :, i, j] = columns.T @ parts.smooth_score_hessp(scores, p)
-            if i < q:
-                direction = np.zeros((parts.model.n_weights, k))
-                direction[:, j] = directions[:, i]
-                hessian[:q, :, i, j] += directions.T @ parts.quadratic_grad(direction)
+    for scaled in parts.score_forms:
+        _add_to_each_output(hessian, columns.T @ scaled.grad(columns))
+    for piece in parts.score_pieces:
+        hessian += piece.scale * _piece_hessian(piece, piece.forward(columns), piece.forward(scores))
+    if q:
+        pulled = [parts.quadratic_grad(np.repeat(x[:, None], k, axis=1))[:, 0] for x in directions.T]
+        _add_to_each_output(hessian[:q, :, :q, :], directions.T @ np.column_stack(pulled))
     flat = hessian.reshape(m * k, m * k)
     step = np.linalg.lstsq((flat + flat.T) / 2, gradient.ravel(), rcond=1e-13)[0]
     return np.clip(step.reshape(m, k), -1e3, 1e3)
+
+
+def _add_to_each_output(hessian: Array, block: Array) -> None:
+    """The same m x m block for each of the k outputs."""
+    for j in range(hessian.shape[1]):
+        hessian[:, j, :, j] += block
+
+
+def _piece_hessian(piece: Piece, columns: Array, z: Array) -> Array:
+    """The Hessian of a -> atom(z + columns a), as m x k x m x k."""
+    m, k = columns.shape[1], z.shape[1]
+    hessian = np.zeros((m, k, m, k))
+    if piece.atom.can("hess_rows"):
+        direct, root = piece.atom.hess_rows(z)
+        spread = (columns[:, :, None] * root[:, None, :]).reshape(len(z), m * k)
+        hessian -= (spread.T @ spread).reshape(m, k, m, k)
+    elif piece.atom.can("hess_diag"):
+        direct = piece.atom.hess_diag(z)
+    else:
+        for i in range(m):
+            for j in range(k):
+                p = np.zeros_like(z)
+                p[:, j] = columns[:, i]
+                hessian[:, :, i, j] = columns.T @ piece.atom.hessp(z, p)
+        return hessian
+    for j in range(k):
+        hessian[:, j, :, j] += columns.T @ (direct[:, j, None] * columns)
+    return hessian

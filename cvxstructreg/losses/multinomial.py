@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import cvxpy as cp
 import numpy as np
-from scipy.special import log_softmax, softmax, xlogy
+from scipy.special import xlogy
 
 from cvxstructreg.core.atom import Array, freeze
 from cvxstructreg.core.loss import Loss, encode_multiclass
@@ -66,16 +66,27 @@ class Multinomial(Loss):
 
     def value(self, z: Array) -> float:
         """-sum s log p_y."""
-        return float(-np.sum(self.sample_weight * np.sum(self.y * log_softmax(z, axis=1), axis=1)))
+        return float(self.sample_weight @ self._row_losses(z))
+
+    def _row_losses(self, z: Array) -> Array:
+        """logsumexp(F_i) - F_i,y_i for each row."""
+        shifted = z - z.max(axis=1, keepdims=True)
+        own = np.einsum("ij,ij->i", self.y, shifted)
+        return np.asarray(np.log(np.exp(shifted, out=shifted).sum(axis=1)) - own)
 
     def grad(self, z: Array) -> Array:
         """s (p - onehot(y))."""
-        return self.weight_column * (softmax(z, axis=1) - self.y)
+        return self.weight_column * (softmax(z) - self.y)
 
     def hessp(self, z: Array, p: Array) -> Array:
         """s (diag(q) - q q') p, row by row."""
-        q = softmax(z, axis=1)
+        q = softmax(z)
         return self.weight_column * (q * p - q * np.sum(q * p, axis=1, keepdims=True))
+
+    def hess_rows(self, z: Array) -> tuple[Array, Array]:
+        """(s q, sqrt(s) q): the Hessian of row i is s (diag(q) - q q')."""
+        q = softmax(z)
+        return self.weight_column * q, np.sqrt(self.weight_column) * q
 
     def lipschitz(self) -> float:
         """max s / 2: the largest eigenvalue of diag(q) - qq' is at most 1/2."""
@@ -84,14 +95,13 @@ class Multinomial(Loss):
     def prox(self, v: Array, t: float) -> Array:
         """Row by row a damped Newton method; diag(1 + sq) - s qq' is inverted by Sherman-Morrison."""
         s = t * self.weight_column
-        x = v - s * (softmax(v, axis=1) - self.y) / (1.0 + s)
+        x = v - s * (softmax(v) - self.y) / (1.0 + s)
 
         def energy(x: Array) -> Array:
-            rows = -np.sum(self.y * log_softmax(x, axis=1), axis=1)
-            return np.asarray(s[:, 0] * rows + 0.5 * np.sum((x - v) ** 2, axis=1))
+            return np.asarray(s[:, 0] * self._row_losses(x) + 0.5 * np.sum((x - v) ** 2, axis=1))
 
         for _ in range(50):
-            q = softmax(x, axis=1)
+            q = softmax(x)
             gradient = s * (q - self.y) + x - v
             if np.abs(gradient).max() <= 1e-14 * (1.0 + np.abs(v).max() + s.max()):
                 break
@@ -130,7 +140,7 @@ class Multinomial(Loss):
             logs = np.log(p)
         b = np.zeros(self.n_outputs)
         for _ in range(50):
-            q = softmax(logs + b, axis=1)
+            q = softmax(logs + b)
             miss = np.ravel(self.weight_column.T @ q - wanted)
             if np.abs(miss).max() <= 1e-13 * (1.0 + np.abs(wanted).max()):
                 return self.weight_column * (q - self.y)
@@ -145,3 +155,11 @@ class Multinomial(Loss):
             (cls([0, 2, 1, 0]), (4, 3)),
             (cls(["b", "a", "b"], sample_weight=[2.0, 1.0, 0.0], classes=("b", "a")), (3, 2)),
         ]
+
+
+def softmax(z: Array) -> Array:
+    """exp(z_ij) / sum_j exp(z_ij) for each row i."""
+    q = z - z.max(axis=1, keepdims=True)
+    np.exp(q, out=q)
+    q /= q.sum(axis=1, keepdims=True)
+    return q

@@ -117,6 +117,40 @@ def triangular_product(
 
 
 @numba.njit(cache=True, fastmath=_FAST)
+def diagonal_product(
+    design: tuple[np.ndarray, np.ndarray, Array],
+    weights: Array,
+    factor: tuple[np.ndarray, np.ndarray, Array],
+    diagonals: tuple[Array, Array],
+    v: Array,
+    b: float,
+    theta: Array,
+    out: Array,
+) -> float:
+    """out = D (A'diag(weights)A + 2 N'N + diag(ridge)) D v for sparse A and N.
+
+    ``diagonals`` are D and the ridge, ``theta`` is scratch space; the rest is as in :func:`add_gram_product`.
+    """
+    inverse, ridge = diagonals
+    for i in range(v.size):
+        theta[i] = inverse[i] * v[i]
+        out[i] = ridge[i] * theta[i]
+    total = add_gram_product(design[0], design[1], design[2], weights, theta, b, out)
+    indptr, indices, data = factor
+    for i in range(indptr.size - 1):
+        first, last = indptr[i], indptr[i + 1]
+        u = 0.0
+        for t in range(first, last):
+            u += data[t] * theta[indices[t]]
+        u *= 2.0
+        for t in range(first, last):
+            out[indices[t]] += u * data[t]
+    for i in range(v.size):
+        out[i] *= inverse[i]
+    return float(total)
+
+
+@numba.njit(cache=True, fastmath=_FAST)
 def solve_upper_block(
     indptr: np.ndarray, indices: np.ndarray, data: Array, order: np.ndarray, inverse: Array, x: Array
 ) -> None:
@@ -187,3 +221,15 @@ def multiply_upper_transposed(
         for e in range(indptr[t], indptr[t + 1]):
             for j in range(k):
                 out[indices[e], j] += data[e] * x[i, j]
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def add_product_block(indptr: np.ndarray, indices: np.ndarray, data: Array, scale: float, p: Array, out: Array) -> None:
+    """out += scale * A p for a CSR matrix A and several columns p."""
+    k = p.shape[1]
+    for i in range(indptr.size - 1):
+        row = out[i]
+        for t in range(indptr[i], indptr[i + 1]):
+            value, other = scale * data[t], p[indices[t]]
+            for j in range(k):
+                row[j] += value * other[j]

@@ -19,17 +19,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
-from cvxstructreg.core.loss import Loss
-from cvxstructreg.core.normal_form import NormalForm, Piece, ScaledForm
+from cvxstructreg.core.normal_form import NormalForm, ScaledForm
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.core.quadratic_form import QuadraticForm
+from cvxstructreg.core.quadratic_form import QuadraticForm, squared_columns
 from cvxstructreg.solvers.coordinates import LEAST_SHARE, PivotedRows
 from cvxstructreg.solvers.iterate import Refusal
+from cvxstructreg.solvers.score_curvature import ScoreCurvature, is_rowwise
 
 #: From this many stored entries on, compiled products pay for loading the compiler.
 COMPILE_FROM = 50_000
-#: The diagonal of the curvature is exact up to this many outputs, and estimated from random signs beyond.
-EXACT_OUTPUTS = 4
 _PIVOTED: WeakKeyDictionary[QuadraticForm, PivotedRows] = WeakKeyDictionary()
 
 
@@ -81,20 +79,19 @@ class SmoothObjective:
         self.intercept = problem.model.intercept
         self.shape = (problem.model.n_weights, problem.n_outputs)
         self.quadratic = QuadraticPart(self.parts)
-        self.adjoint = sp.csr_array(self.design.T) if sp.issparse(self.design) and self.shape[1] > 1 else self.design.T
-        self.squares = self.design.copy() if sp.issparse(self.design) else self.design**2
-        if sp.issparse(self.design):
-            self.squares.data **= 2
+        self.forward = Product(self.design)
+        self.adjoint = Product(self.design.T if self.shape[1] == 1 else _by_rows(self.design.T))
+        self.squares = Product(_squared(self.adjoint.matrix))
         self.rowwise = (
             self.shape[1] == 1
-            and all(_is_rowwise(piece) for piece in self.parts.score_pieces)
+            and all(is_rowwise(piece) for piece in self.parts.score_pieces)
             and all(scaled.form.diagonal is not None for scaled in self.parts.score_forms)
         )
-        self.compiled = CompiledRows(self.design) if self.rowwise and _compile(self.design) else None
+        self.compiled = self.forward.compiled if self.rowwise else None
 
     def state(self, theta: Array, b: Array) -> State:
         """The point with its images."""
-        return State(theta, b, np.asarray(self.design @ theta) + b, self.quadratic.apply(theta))
+        return State(theta, b, self.forward.plus(b, theta), self.quadratic.apply(theta))
 
     def score_value(self, scores: Array) -> float:
         """phi(F)."""
@@ -109,7 +106,7 @@ class SmoothObjective:
         """(X' phi'(F) + 2 M theta, 1' phi'(F)); the second part is zero without intercept."""
         slope = self.parts.smooth_score_grad(at.scores)
         grad_b = slope.sum(axis=0) if self.intercept else np.zeros(self.shape[1])
-        return np.asarray(self.adjoint @ slope) + 2.0 * at.pulled, grad_b
+        return self.adjoint.plus(2.0 * at.pulled, slope), grad_b
 
     def curvature(self, at: State) -> Curvature:
         """The Hessian at a point."""
@@ -149,7 +146,8 @@ def minimise_over(
         scores = scores_at(c)
         slope = parts.smooth_score_grad(scores)
         gradient = np.array([np.vdot(p.scores, slope) for p in directions]) + linear + gram @ c
-        bent = [parts.smooth_score_hessp(scores, p.scores) for p in directions]
+        curvature = ScoreCurvature(parts, scores)
+        bent = [curvature.times(p.scores) for p in directions]
         hessian = np.array([[np.vdot(p.scores, q) for q in bent] for p in directions]) + gram
         trial = c - np.linalg.lstsq(hessian, gradient, rcond=1e-12)[0]
     return at.moved(directions, c), best
@@ -159,12 +157,18 @@ class Curvature:
     """The Hessian X' phi''(F) X + 2 M at a point, with the intercepts as further variables."""
 
     def __init__(self, objective: SmoothObjective, at: State) -> None:
-        self.objective, self.scores = objective, at.scores
-        self.rows = score_diagonal(objective.parts, at.scores)
+        self.objective = objective
+        self.of_scores = ScoreCurvature(objective.parts, at.scores)
+        self.rows = self.of_scores.diagonal()
 
     @cached_property
     def _of_data(self) -> Array:
-        return np.asarray(self.objective.squares.T @ self.rows)
+        return self.objective.squares.plus(np.zeros(1), self.rows)
+
+    @property
+    def in_single_precision(self) -> bool:
+        """Whether products in single precision are offered, and cheaper: for several outputs and sparse data."""
+        return self.objective.shape[1] > 1 and self.objective.forward.compiled is not None
 
     def diagonal(self, without: PivotedRows | None = None) -> tuple[Array, Array]:
         """Its diagonal, up to entries off the diagonal of phi''; without those rows of the quadratic part."""
@@ -180,9 +184,9 @@ class Curvature:
             total = objective.compiled.add_gram(self.rows, p, float(pb[0]), out)
             out_b = np.array([total])
         else:
-            scores = np.asarray(objective.design @ p) + pb
-            bent = self.rows * scores if objective.rowwise else objective.parts.smooth_score_hessp(self.scores, scores)
-            out, out_b = np.asarray(objective.adjoint @ bent), bent.sum(axis=0)
+            scores = objective.forward.plus(pb, p)
+            bent = self.rows * scores if objective.rowwise else self.of_scores.times(scores)
+            out, out_b = objective.adjoint.plus(np.zeros(1), bent), bent.sum(axis=0, dtype=float)
         if without is None:
             objective.quadratic.add(p, 2.0, out)
         else:
@@ -195,7 +199,7 @@ class QuadraticPart:
 
     def __init__(self, parts: NormalForm) -> None:
         d = parts.model.n_weights
-        self.weights, self.diagonal = np.zeros(d), np.zeros(d)
+        self.weights = np.zeros(d)
         self.others: list[ScaledForm] = []
         self.factored: list[ScaledForm] = []
         for scaled in parts.weight_forms:
@@ -206,17 +210,22 @@ class QuadraticPart:
                 self.factored.append(scaled)
             else:
                 self.others.append(scaled)
-            # with eliminated variables this is an upper bound, which serves a preconditioner as well
-            self.diagonal += scaled.scale * form.main_diagonal
+        # with eliminated variables this is an upper bound, which serves a preconditioner as well
+        self.factor_diagonal = sum((x.scale * x.form.main_diagonal for x in self.factored), np.zeros(d))
+        self.diagonal = sum((x.scale * x.form.main_diagonal for x in self.others), self.weights + self.factor_diagonal)
         factors = [np.sqrt(scaled.scale) * scaled.form.factor for scaled in self.factored]
-        self.factor = sp.csr_array(sp.vstack(factors)) if factors else None
-        self.factor_diagonal = column_squares(self.factor) if self.factor is not None else np.zeros(d)
+        self.factor = sp.csr_array(sp.vstack(factors) if len(factors) > 1 else factors[0]) if factors else None
         self.product = GramProduct(self.factor) if self.factor is not None else None
+
+    @property
+    def is_one_product(self) -> bool:
+        """Whether M is N'N + diag(weights) with a compiled product."""
+        return self.product is not None and self.product.compiled and not self.others
 
     @cached_property
     def pivoted(self) -> PivotedRows | None:
         """The rows of sqrt(2) N that make triangular coordinates, where that pays."""
-        if self.product is None or self.product.compiled is None:
+        if self.product is None or not self.product.compiled:
             return None
         if len(self.factored) == 1:  # as along a path, where strengths change and the network does not
             form, scale = self.factored[0].form, self.factored[0].scale
@@ -242,7 +251,7 @@ class QuadraticPart:
     def rest_diagonal(self) -> Array:
         """The diagonal of M without the pivoted rows."""
         assert self.pivoted is not None
-        without = self.diagonal - self.factor_diagonal + 0.5 * column_squares(self.pivoted.rest)
+        without = self.diagonal - self.factor_diagonal + 0.5 * squared_columns(self.pivoted.rest)
         return np.maximum(without, self.weights)  # round-off may have taken the last digits of a small ridge
 
     def apply(self, p: Array) -> Array:
@@ -264,38 +273,75 @@ class QuadraticPart:
         self._add_others(p, scale, out)
 
     def _add_others(self, p: Array, scale: float, out: Array) -> None:
-        out += scale * self.weights[:, None] * p
+        out += (scale * self.weights).astype(p.dtype)[:, None] * p
         for scaled in self.others:
             out += (scale * scaled.scale) * scaled.form.apply(p)
 
 
 class GramProduct:
-    """A'diag(u)A p for a sparse matrix A."""
+    """scale * A'A p for a sparse matrix A."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.forward = Product(matrix)
+        self._weights = np.ones((matrix.shape[0], 1))
+
+    @cached_property
+    def _adjoint(self) -> Product:
+        return Product(_by_rows(self.forward.matrix.T))
+
+    @property
+    def compiled(self) -> bool:
+        """Whether compiled products are used."""
+        return self.forward.compiled is not None
+
+    def add(self, p: Array, scale: float, out: Array) -> None:
+        """out += scale * A'A p."""
+        if self.forward.compiled is not None and p.shape[1] == 1:
+            self.forward.compiled.add_gram(scale * self._weights, p, 0.0, out)
+        else:
+            self._adjoint.add(self.forward.plus(np.zeros(1), p), scale, out)
+
+
+class Product:
+    """A p for a matrix A, dense or sparse; compiled where A is sparse and p has several columns."""
 
     def __init__(self, matrix: Any) -> None:
         self.matrix = matrix
         self.compiled = CompiledRows(matrix) if _compile(matrix) else None
-        self._ones = np.ones((matrix.shape[0], 1))
 
-    @cached_property
-    def _transposed(self) -> Any:
-        return sp.csr_array(self.matrix.T)
+    def plus(self, start: Array, p: Array) -> Array:
+        """start + A p."""
+        if self.compiled is None or p.shape[1] == 1:
+            return np.asarray(self.matrix @ p) + start
+        out = np.empty((self.matrix.shape[0], p.shape[1]), dtype=p.dtype)
+        out[:] = start
+        self.compiled.add_product(p, 1.0, out)
+        return out
 
     def add(self, p: Array, scale: float, out: Array) -> None:
-        """out += scale * A'A p."""
-        if self.compiled is not None and p.shape[1] == 1:
-            self.compiled.add_gram(scale * self._ones, p, 0.0, out)
+        """out += scale * A p."""
+        if self.compiled is None or p.shape[1] == 1:
+            out += scale * (self.matrix @ p)
         else:
-            out += scale * (self._transposed @ (self.matrix @ p))
+            self.compiled.add_product(p, scale, out)
+
+
+def _squared(matrix: Any) -> Any:
+    """The squares of the entries, of a sparse matrix with the same indices."""
+    return matrix._with_data(matrix.data**2, copy=False) if sp.issparse(matrix) else matrix**2
+
+
+def _by_rows(matrix: Any) -> Any:
+    return sp.csr_array(matrix) if sp.issparse(matrix) else matrix
 
 
 class CompiledRows:
     """A CSR matrix A in the types of the compiled kernels."""
 
     def __init__(self, matrix: Any) -> None:
-        from cvxstructreg.solvers.kernels_newton import add_gram_product
+        from cvxstructreg.solvers import kernels_newton
 
-        self._kernel = add_gram_product
+        self._kernels = kernels_newton
         self.arrays = (
             np.ascontiguousarray(matrix.indptr, dtype=np.uint32),
             np.ascontiguousarray(matrix.indices, dtype=np.int32).view(np.uint32),
@@ -305,54 +351,22 @@ class CompiledRows:
     def add_gram(self, weights: Array, p: Array, shift: float, out: Array) -> float:
         """out += A'u, u = weights * (A p + shift), in one pass over A, for one column; returns the sum of u."""
         column = np.ascontiguousarray(p[:, 0])
-        return float(self._kernel(*self.arrays, np.ascontiguousarray(weights[:, 0]), column, shift, out[:, 0]))
+        weight = np.ascontiguousarray(weights[:, 0])
+        return float(self._kernels.add_gram_product(*self.arrays, weight, column, shift, out[:, 0]))
+
+    def add_product(self, p: Array, scale: float, out: Array) -> None:
+        """out += scale * A p."""
+        arrays = self.arrays if p.dtype == np.float64 else self._single
+        self._kernels.add_product_block(*arrays, arrays[2].dtype.type(scale), np.ascontiguousarray(p), out)
+
+    @cached_property
+    def _single(self) -> tuple[Any, Any, Any]:
+        """The arrays with values in single precision."""
+        return *self.arrays[:2], self.arrays[2].astype(np.float32)
 
 
 def _compile(matrix: Any) -> bool:
     """Whether compiled products pay: always once the compiler is there, else for large matrices only."""
-    if not sp.issparse(matrix) or matrix.nnz >= 2**31:
+    if not sp.issparse(matrix) or matrix.format != "csr" or matrix.nnz >= 2**31:
         return False
     return matrix.nnz >= COMPILE_FROM or "cvxstructreg.solvers.kernels_newton" in sys.modules
-
-
-def score_diagonal(parts: NormalForm, scores: Array) -> Array:
-    """The diagonal of phi'' at F, n x k; entries that a map K mixes are taken as if they were not."""
-    total = np.zeros_like(scores)
-    for scaled in parts.score_forms:
-        total += 2.0 * scaled.scale * scaled.form.main_diagonal[:, None]
-    for piece in parts.score_pieces:
-        diagonal = piece.scale * _atom_diagonal(piece, piece.forward(scores))
-        if piece.K is not None:
-            squares = piece.K.multiply(piece.K) if sp.issparse(piece.K) else piece.K**2
-            diagonal = np.asarray(squares.T @ diagonal)
-        total += diagonal
-    return total
-
-
-def _atom_diagonal(piece: Piece, z: Array) -> Array:
-    """The diagonal of the atom's Hessian, for atoms that are sums over rows."""
-    k = z.shape[1]
-    if k <= EXACT_OUTPUTS:
-        columns = []
-        for j in range(k):
-            p = np.zeros_like(z)
-            p[:, j] = 1.0
-            columns.append(piece.atom.hessp(z, p)[:, j])
-        return np.maximum(np.column_stack(columns), 0.0)
-    # r * (H r) has the diagonal of H as its mean over random signs r
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=z.shape)
-    return np.maximum(signs * piece.atom.hessp(z, signs), 0.0)
-
-
-def _is_rowwise(piece: Piece) -> bool:
-    """Whether the piece is a sum over rows of functions of the score of one row."""
-    picks = piece.K is None or (sp.issparse(piece.K) and np.all(np.diff(sp.csr_array(piece.K).indptr) <= 1))
-    return isinstance(piece.atom, Loss) and bool(picks)
-
-
-def column_squares(matrix: Any) -> Array:
-    """The squared norms of the columns."""
-    if sp.issparse(matrix):
-        csr = sp.csr_array(matrix)
-        return np.bincount(csr.indices, weights=csr.data**2, minlength=csr.shape[1]).astype(float)
-    return np.asarray(np.sum(matrix**2, axis=0))

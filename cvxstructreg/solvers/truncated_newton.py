@@ -17,7 +17,7 @@ import numpy as np
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import objective_scale
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.solvers.coordinates import coordinates
+from cvxstructreg.solvers.coordinates import Diagonal, coordinates
 from cvxstructreg.solvers.iterate import Iterate, Refusal
 from cvxstructreg.solvers.smooth_objective import Curvature, SmoothObjective, minimise_over, refusal
 
@@ -27,9 +27,12 @@ ITERATES = True
 #: Newton steps between two points whose scores are computed anew.
 REFRESH_EVERY = 5
 #: Conjugate gradients stop when a step gains less than PATIENCE * doubt times the average step so far, or when the
-#: residual is ACCURACY times the gradient at which the tolerance is met. Doubt falls by FALL at once at most: a step
-#: that was short says little about longer ones.
-PATIENCE, ACCURACY, FALL = 1.2, 0.9, 0.3
+#: residual is ACCURACY times the gradient at which the tolerance is met. After m conjugate gradient steps doubt falls
+#: by 1 / (m + 1) at most: a step that was short says little about longer ones.
+PATIENCE, ACCURACY = 3.0, 0.9
+#: Conjugate gradients that have to reduce the residual by less than this work in single precision, at half the memory
+#: traffic; what round-off leaves is for the next Newton step, whose gradient is in double precision.
+LEAST_SINGLE = 1e-4
 
 
 def accepts(problem: Problem) -> Refusal | None:
@@ -55,7 +58,8 @@ def run(problem: Problem, start: Iterate, tol: float, max_cg: int = 1000) -> Ite
         solver = NewtonStep(objective.curvature(at), max_cg)
         step = objective.state(*solver.solve(gradient, slope_b, ACCURACY * min(size, reach), PATIENCE * doubt))
         promised = solver.decrease
-        doubt = _doubt(promised, value - objective.value(at.moved([step], np.ones(1))), value, doubt)
+        kept = value - objective.value(at.moved([step], np.ones(1)))
+        doubt = _doubt(promised, kept, value, doubt / (1.0 + solver.steps))
         moved, reached = minimise_over(objective, at, value, [step] if before is None else [step, before, at])
         if not reached < value:
             # at the end of the digits of the objective the gradient may still have some
@@ -72,14 +76,14 @@ def _norm(x: Array, xb: Array) -> float:
     return float(np.sqrt(np.vdot(x, x) + np.vdot(xb, xb)))
 
 
-def _doubt(promised: float, kept: float, value: float, before: float) -> float:
+def _doubt(promised: float, kept: float, value: float, least: float) -> float:
     """How far the quadratic model was from the truth for the whole step, between 0 and 1.
 
     It is the accuracy that the next step deserves: Eisenstat and Walker's (1996) first choice, for the objective.
     """
     if promised <= 1e-10 * abs(value):
-        return before  # the difference of two values has no digits left to tell
-    return float(np.clip(max(abs(1.0 - kept / promised), FALL * before), 1e-8, 1.0))
+        return least  # the difference of two values has no digits left to tell
+    return float(np.clip(max(abs(1.0 - kept / promised), least), 1e-8, 1.0))
 
 
 class NewtonStep:
@@ -91,19 +95,22 @@ class NewtonStep:
 
     def __init__(self, curvature: Curvature, max_steps: int) -> None:
         self.space, self.max_steps = coordinates(curvature), max_steps
+        self.single = curvature.in_single_precision and isinstance(self.space, Diagonal)
         self.steps, self.decrease = 0, 0.0
 
     def solve(self, gradient: Array, slope_b: Array, accuracy: float, patience: float) -> tuple[Array, Array]:
         """The step; ``decrease`` is what the quadratic model promises of it."""
         space = self.space
         r, rb = space.pull(-gradient, -slope_b)
+        if self.single and accuracy >= LEAST_SINGLE * _norm(gradient, slope_b):
+            r = r.astype(np.float32)
         s, sb = np.zeros_like(r), np.zeros_like(rb)
         p, pb = r.copy(), rb
-        energy = float(np.vdot(r, r) + np.vdot(rb, rb))
+        energy = float(np.vdot(r, r)) + float(np.vdot(rb, rb))
         ratio = 0.0  # of ||G'r|| to ||r|| when last measured: measuring takes a pass over the factor
         while self.steps < self.max_steps and energy > 0:
             hp, hb = space.times(p, pb)
-            curved = float(np.vdot(p, hp) + np.vdot(pb, hb))
+            curved = float(np.vdot(p, hp)) + float(np.vdot(pb, hb))
             if curved <= 0:
                 break
             self.steps += 1
@@ -114,7 +121,7 @@ class NewtonStep:
             sb += length * pb
             r -= length * hp
             rb = rb - length * hb
-            was, energy = energy, float(np.vdot(r, r) + np.vdot(rb, rb))
+            was, energy = energy, float(np.vdot(r, r)) + float(np.vdot(rb, rb))
             if self.steps * gain <= patience * self.decrease:
                 break
             if ratio * np.sqrt(energy) <= accuracy:
@@ -125,4 +132,4 @@ class NewtonStep:
             p *= energy / was
             p += r
             pb = rb + (energy / was) * pb
-        return space.to_weights(s, sb)
+        return space.to_weights(s.astype(float), sb)
