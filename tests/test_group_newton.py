@@ -12,7 +12,9 @@ import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.core.loss import Loss
-from cvxstructreg.solvers import group_newton, paper_admm, registry
+from cvxstructreg.solvers import group_newton, group_subproblem, paper_admm, registry
+from cvxstructreg.solvers.group_steps import CompiledSteps, PlainSteps
+from cvxstructreg.solvers.iterate import Iterate
 from random_problems import random_graph
 
 
@@ -305,20 +307,14 @@ def test_sums(kernels, flat):
     assert value == pytest.approx(flat["radii"] @ norms)
 
 
-def test_shrink_and_make_room(kernels, flat):
+def test_shrink_and_largest_ratio(kernels, flat):
     q = 5.0 * flat["q"]
+    norms = [np.linalg.norm(q[g]) for g in flat["slices"]]
+    ratio = kernels.largest_ratio(flat["indptr"], flat["radii"], q)
+    assert ratio == pytest.approx(np.max(norms / flat["radii"]))
+    assert kernels.largest_ratio(flat["indptr"], 0.0 * flat["radii"], q) == np.inf
     kernels.shrink(flat["indptr"], flat["radii"], q)
     np.testing.assert_allclose(q, balls(5.0 * flat["q"], flat["radii"], flat["slices"]))
-    fixed = (flat["rng"].random(10) < 0.5).astype(np.uint8)
-    is_fixed = fixed[flat["indices"]] == 1
-    q = np.where(is_fixed, 0.1, 5.0) * flat["q"]
-    expected = q.copy()
-    for c, g in zip(flat["radii"], flat["slices"], strict=True):
-        moves = ~is_fixed[g]
-        room = np.sqrt(c**2 - np.sum(q[g][is_fixed[g]] ** 2))
-        expected[g] = np.where(moves, q[g] * min(1.0, room / max(1e-300, np.linalg.norm(q[g][moves]))), q[g])
-    kernels.make_room(flat["indptr"], flat["indices"], flat["radii"], q, fixed)
-    np.testing.assert_allclose(q, expected)
 
 
 @pytest.mark.parametrize("some_fixed", [False, True])
@@ -345,20 +341,91 @@ def test_repair(kernels, flat, some_fixed):
     assert total < before
 
 
-def test_restriction(kernels, flat):
-    position = np.full(10, -1, dtype=np.int64)
-    position[[2, 5, 7, 8]] = np.arange(4)
-    sizes = kernels.restricted_sizes(flat["indptr"], flat["indices"], position)
-    held = position[flat["indices"]] >= 0
-    assert sizes.tolist() == [int(held[g].sum()) for g in flat["slices"]]
-    groups, keys = np.flatnonzero(sizes), np.array([3, 50, 700, 9000], dtype=np.uint64)
-    total = int(sizes.sum())
-    entries, places, hashes = kernels.restricted_entries(flat["indptr"], flat["indices"], position, groups, keys, total)
-    assert entries.tolist() == np.flatnonzero(held).tolist()
-    assert places.tolist() == position[flat["indices"]][held].tolist()
-    lists = [position[flat["indices"][flat["slices"][g]]] for g in groups]
-    odd = [sum(int(keys[p]) * (2 * i + 1) for i, p in enumerate(places[places >= 0])) for places in lists]
-    assert hashes.tolist() == odd
+@pytest.mark.parametrize("join_singles", [False, True])
+def test_restriction(flat, join_singles):
+    """What is left of the groups on some features, equal ones as one, and the way back."""
+    rng, chosen = flat["rng"], np.array([2, 5, 7, 8])
+    stack = group_subproblem.Stack(flat["indptr"], flat["indices"], flat["radii"], 10)
+    q = balls(flat["q"], flat["radii"], flat["slices"])
+    norms = group_subproblem.Restricted(stack, chosen, q, join_singles)
+    radii, multipliers, lam, origin = {}, {}, np.zeros(4), {}
+    for number, (c, g) in enumerate(zip(flat["radii"], flat["slices"], strict=True)):
+        here = np.isin(flat["indices"][g], chosen)
+        key = tuple(np.searchsorted(chosen, flat["indices"][g][here]).tolist())
+        if key and join_singles and len(key) == 1:
+            lam[key[0]] += c
+            origin[number] = key
+        elif key:
+            radii[key] = radii.get(key, 0.0) + c
+            multipliers[key] = multipliers.get(key, 0.0) + q[g][here]
+            origin[number] = key
+    found = [tuple(norms.indices[a:b].tolist()) for a, b in zip(norms.indptr[:-1], norms.indptr[1:], strict=True)]
+    assert found == list(radii)
+    np.testing.assert_allclose(norms.radii, list(radii.values()))
+    np.testing.assert_allclose(norms.y, np.concatenate(list(multipliers.values())))
+    np.testing.assert_allclose(norms.lam, lam)
+    pull, bound = rng.normal(size=10), np.full(4, 0.1)
+    left, old = pull.copy(), q.copy()
+    norms.hand_back(left, bound, q)
+    np.testing.assert_allclose(left, pull - flat["E"].T @ q, atol=1e-14)
+    rest = pull[chosen].copy()
+    np.subtract.at(rest, norms.indices.astype(int), norms.y)
+    beyond = np.clip(rest - np.clip(rest, -bound, bound), -lam, lam)
+    for number, (c, g) in enumerate(zip(flat["radii"], flat["slices"], strict=True)):
+        here = np.isin(flat["indices"][g], chosen)
+        key = origin.get(number)
+        if key in radii:
+            np.testing.assert_allclose(q[g][here], c / radii[key] * multipliers[key])
+        elif key:
+            np.testing.assert_allclose(q[g][here], c / lam[key[0]] * beyond[key[0]])
+        room = np.sqrt(max(0.0, c**2 - np.sum(q[g][here] ** 2)))
+        others = old[g][~here]
+        np.testing.assert_allclose(q[g][~here], others * min(1.0, room / max(1e-300, np.linalg.norm(others))))
+
+
+@pytest.mark.parametrize("patience", [0.0, 1e9])
+def test_compiled_steps_equal_the_plain_ones(patience):
+    """Values, gradients and Newton directions; with much patience the direction is the minimum of the dense model."""
+    problem = build(without_intercept if patience else basic, 3, True)
+    state = group_newton._State(problem, Iterate(np.zeros((12, 1)), np.zeros(1)))
+    state.inside[:] = True
+    rng = np.random.default_rng(0)
+    norms = group_subproblem.Restricted(state.stack, np.arange(12), state.q, True)
+    norms.y[:] = 0.1 * rng.normal(size=len(norms.y))
+    args = (state.parts, state.X, np.arange(12), state.lam)
+    compiled = group_subproblem.Subproblem(*args, norms)
+    state.X.compiled = False
+    plain = group_subproblem.Subproblem(*args, norms)
+    w, b, scale = 0.3 * rng.normal(size=12), np.array([0.2]) * problem.model.intercept, np.full(12, 0.5)
+    w[:4] = 0.0
+    sigma = norms.radii / 0.05
+    fast, slow = (kind(sub, sigma, scale) for kind, sub in ((CompiledSteps, compiled), (PlainSteps, plain)))
+    point, twin = fast.at(w, b), slow.at(w, b)
+    for name in ("scores", "value", "slope", "slope_b", "error"):
+        np.testing.assert_allclose(getattr(point, name), getattr(twin, name), rtol=1e-12, atol=1e-12)
+    fast.patience = patience
+    step, step_b = fast.direction(point, 1e-4, 1e-10)
+    assert fast.crosses == (patience > 0)
+    if not patience:
+        expected, expected_b = slow.direction(twin, 1e-4, 1e-10)
+        np.testing.assert_allclose(step, expected, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(step_b, expected_b, rtol=1e-6, atol=1e-9)
+        return
+    chosen, starts, places, kept, g_starts, g_places, a, h, identity = fast.kernels.free_part(
+        *compiled.columns, fast.ridge, w, point.slope, *fast.huber
+    )
+    X = sp.csr_array((kept, places.astype(int), starts), shape=(30, len(chosen))).toarray()
+    H = X.T @ (compiled.score_curvature(point.scores) * X) + np.diag(identity)
+    for g in range(len(h)):
+        piece = slice(g_starts[g], g_starts[g + 1])
+        H[np.ix_(g_places[piece].astype(int), g_places[piece].astype(int))] -= h[g] * np.outer(a[piece], a[piece])
+    H[np.diag_indices_from(H)] *= 1.0 + 1e-4 + 1e-6
+    smooth = point.slope - compiled.lam * np.where(w != 0, np.sign(w), -np.sign(point.slope))
+    lam, p, start = compiled.lam[chosen], step[chosen], w[chosen]
+    left = -(smooth[chosen] + H @ p)
+    moved = start + p
+    np.testing.assert_allclose(left[moved != 0], (lam * np.sign(moved))[moved != 0], atol=1e-5)
+    assert np.all(np.abs(left) <= lam + 1e-5)
 
 
 def huber_twin(flat, y, w):

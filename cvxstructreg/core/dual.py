@@ -131,17 +131,24 @@ def dual_point(piece: Piece, x: Array, u: Array | None) -> Array:
     whatever tau. The ratio of dual to primal scale is taken from x and not from z, which may be zero up to the
     accuracy of a solver.
     """
+    if u is not None and _cost(piece, u, 1.0) < np.inf:
+        return u
     z = piece.forward(x)
     if u is None and piece.is_smooth:
         return piece.grad(z)
-    if u is not None and piece.conj(u) < np.inf:
-        return u
     size = float(np.linalg.norm(x)) or 1.0
     if u is None:
         tau = 1e4 * piece.scale / size
         return piece.prox_conj(tau * z, tau)[0]
     tau = (float(np.linalg.norm(u)) or piece.scale) / size
     return piece.prox_conj(u + tau * z, tau)[0]
+
+
+def _cost(piece: Piece, u: Array, t: float) -> float:
+    """(scale * atom)*(t u), without a copy of u for norms: they are homogeneous."""
+    if piece.atom.can("conj"):
+        return piece.conj(u if t == 1.0 else t * u)
+    return 0.0 if t * piece.atom.dual_norm(u) <= (1.0 + 1e-12) * piece.scale else np.inf
 
 
 class _WeightDual:
@@ -157,39 +164,42 @@ class _WeightDual:
         self.noise = 1e-13 * (columns * np.linalg.norm(start.total, axis=0) + np.abs(self.gradient))
         self.pull = pull
         self.points = [dual_point(piece, start.theta, dual.get(piece.number)) for piece in parts.weight_pieces]
+        self.taken = self._sum(self.points)
         if self.points:
             self._search(sweeps)
 
+    def _sum(self, points: list[Array]) -> Array:
+        """sum_t K_t'q_t."""
+        pairs = zip(self.parts.weight_pieces, points, strict=True)
+        return sum((piece.adjoint(q) for piece, q in pairs), np.zeros_like(self.left))
+
     def best_bound(self) -> float:
         """The best of the ways to make the point feasible."""
-        bounds = [self._bound(1.0, self.points)]
+        bounds = [self._bound(1.0, self.points, self.taken)]
         if not self.points and self.parts.separable is None:
             bounds.append(self._exact_quadratic())
-        stuck = self._stuck(1.0, self.points)
+        stuck = self._stuck(self.taken)
         if stuck.any():
-            bounds.append(self._scaled_down(self.points))
+            bounds.append(self._scaled_down(self.points, self.taken))
             spread = self._spread(stuck) if self._matters(stuck) else None
             if spread is not None:
-                bounds.append(self._scaled_down(spread))
+                bounds.append(self._scaled_down(spread, self._sum(spread)))
         return max(bounds)
 
-    def _excess(self, s: float, points: list[Array]) -> tuple[Array, Array]:
-        """What is left for the separable part, and what of it the separable part cannot take."""
-        left = s * self.left
-        for piece, q in zip(self.parts.weight_pieces, points, strict=True):
-            left = left - piece.adjoint(q)
-        taken = self.parts.separable.absorb(left) if self.parts.separable is not None else np.zeros_like(left)
-        excess = left - taken
-        return taken, np.where(np.abs(excess) <= self.noise, 0.0, excess)
+    def _excess(self, s: float, taken: Array) -> tuple[Array, Array]:
+        """What is left for the separable part, and what of it the separable part cannot take; all times s."""
+        left = s * (self.left - taken)
+        absorbed = self.parts.separable.absorb(left) if self.parts.separable is not None else np.zeros_like(left)
+        excess = left - absorbed
+        return absorbed, np.where(np.abs(excess) <= self.noise, 0.0, excess)
 
-    def _stuck(self, s: float, points: list[Array]) -> Array:
+    def _stuck(self, taken: Array) -> Array:
         """The excess on features without strongly convex term."""
-        excess = self._excess(s, points)[1]
-        return np.where(self.parts.ridge[:, None] > 0, 0.0, excess)
+        return np.where(self.parts.ridge[:, None] > 0, 0.0, self._excess(1.0, taken)[1])
 
-    def _bound(self, s: float, points: list[Array]) -> float:
-        """The dual objective with the score terms and quadratic terms scaled by s; -inf if infeasible."""
-        taken, excess = self._excess(s, points)
+    def _bound(self, s: float, points: list[Array], taken: Array) -> float:
+        """The dual objective with all dual points scaled by s; -inf if infeasible."""
+        absorbed, excess = self._excess(s, taken)
         ridge = np.broadcast_to(self.parts.ridge[:, None], excess.shape)
         if np.any(excess[ridge == 0]):
             return -np.inf
@@ -198,17 +208,17 @@ class _WeightDual:
         cost = s**2 * self.quadratic + s * float(np.sum(self.start.theta * excess))
         cost += float(np.sum(excess[held] ** 2 / (4.0 * ridge[held])))
         if self.parts.separable is not None:
-            cost += self.parts.separable.conj(taken)
-        cost += sum(piece.conj(q) for piece, q in zip(self.parts.weight_pieces, points, strict=True))
+            cost += self.parts.separable.conj(absorbed)
+        cost += sum(_cost(piece, q, s) for piece, q in zip(self.parts.weight_pieces, points, strict=True))
         return -cost - self.start.cost(self.parts, s)
 
-    def _scaled_down(self, points: list[Array]) -> float:
+    def _scaled_down(self, points: list[Array], taken: Array) -> float:
         """All dual points times the largest s <= 1 that makes them feasible."""
         s = 1.0
         for piece, q in zip(self.parts.weight_pieces, points, strict=True):
             if piece.atom.can("dual_norm"):
-                s = min(s, 1.0 / max(1.0, piece.atom.dual_norm(q / piece.scale)))
-        stuck = self._stuck(1.0, points)
+                s = min(s, 1.0 / max(1.0, piece.atom.dual_norm(q) / piece.scale))
+        stuck = self._stuck(taken)
         if stuck.any():
             if self.parts.separable is None:
                 return -np.inf
@@ -216,7 +226,7 @@ class _WeightDual:
             # left = radius + |excess| on these features, and scaling must bring it down to the radius
             s = min(s, float(np.min(radius / (radius + np.abs(stuck[stuck != 0])))))
         s *= 1.0 - 1e-15
-        return self._bound(s, [s * q for q in points]) if s > 0 else -np.inf
+        return self._bound(s, points, taken) if s > 0 else -np.inf
 
     def _spread(self, stuck: Array) -> list[Array] | None:
         """Dual points of the pieces that take over the excess: q += K S^+ excess with S = sum K'K."""
@@ -233,17 +243,20 @@ class _WeightDual:
         return [q + piece.forward(share) for piece, q in zip(parts.weight_pieces, self.points, strict=True)]
 
     def _search(self, sweeps: int) -> None:
-        """Accelerated projected gradient steps on 1/2 ||excess||^2 over the dual points of the pieces."""
-        pieces, norm = self.parts.weight_pieces, self.parts.piece_norm
+        """Sweeps over blocks, or accelerated projected gradient steps on 1/2 ||excess||^2 over the dual points."""
+        if not self._swept(sweeps):
+            self._project(sweeps)
+            self.taken = self._sum(self.points)
+
+    def _project(self, sweeps: int) -> None:
+        pieces = self.parts.weight_pieces
         if len(pieces) == 1 and pieces[0].K is None and self.parts.separable is None:
             self.points = [pieces[0].prox_conj(self.left, 1.0)[0]]  # the nearest point, in a single step
             return
-        if self._swept(sweeps):
-            return
-        points, momentum, best = self.points, 1.0, np.inf
+        points, momentum, best, norm = self.points, 1.0, np.inf, self.parts.piece_norm
         trial = points
         for _ in range(sweeps):
-            excess = self._excess(1.0, trial)[1]
+            excess = self._excess(1.0, self._sum(trial))[1]
             size = float(np.linalg.norm(excess))
             if size < best:
                 best, self.points = size, trial
@@ -271,7 +284,7 @@ class _WeightDual:
         bound = np.zeros((1, 1)) if part is None else part.weights
         last = np.inf
         for _ in range(0, sweeps, SWEEPS_AT_ONCE):
-            excess = self._excess(1.0, self.points)[1]
+            excess = self._excess(1.0, self.taken)[1]
             size = float(np.linalg.norm(excess))
             if not self._matters(excess):
                 return True
@@ -286,6 +299,7 @@ class _WeightDual:
                 )
                 q = self.points[number]
                 self.points[number] = piece.atom.repair(q, piece.K, left, bound, piece.scale, SWEEPS_AT_ONCE)
+            self.taken = self._sum(self.points)
         return sum(q.size for q in self.points) > SMALL_STACK
 
     def _matters(self, excess: Array) -> bool:

@@ -62,24 +62,6 @@ def shrink(indptr: Ints, radii: Floats, q: Floats) -> None:
 
 
 @njit(cache=True)
-def make_room(indptr: Ints, indices: Ints, radii: Floats, q: Floats, fixed: Ints) -> None:
-    """Shorten the entries of coordinates that are not ``fixed`` until ||q_g|| <= c_g, in place."""
-    for g in range(len(radii)):
-        held, moved = 0.0, 0.0
-        for e in range(indptr[g], indptr[g + 1]):
-            if fixed[indices[e]] == 0:
-                moved += q[e] ** 2
-            else:
-                held += q[e] ** 2
-        room = max(radii[g] ** 2 - held, 0.0)
-        if moved > room:
-            factor = INSIDE * np.sqrt(room / moved)
-            for e in range(indptr[g], indptr[g + 1]):
-                if fixed[indices[e]] == 0:
-                    q[e] *= factor
-
-
-@njit(cache=True)
 def repair(
     indptr: Ints, indices: Ints, radii: Floats, q: Floats, left: Floats, bound: Floats, fixed: Ints, sweeps: int
 ) -> float:
@@ -126,40 +108,126 @@ def repair(
 
 
 @njit(cache=True)
-def restricted_sizes(indptr: Ints, indices: Ints, position: Ints) -> Ints:
-    """For each group how many of its coordinates have a position (>= 0)."""
-    sizes = np.zeros(len(indptr) - 1, dtype=np.int64)
-    for g in range(len(sizes)):
-        count = 0
+def largest_ratio(indptr: Ints, radii: Floats, q: Floats) -> float:
+    """max_g ||q_g|| / c_g; infinite if a group of radius zero is not zero."""
+    worst = 0.0
+    for g in range(len(radii)):
+        square = 0.0
         for e in range(indptr[g], indptr[g + 1]):
-            if position[indices[e]] >= 0:
-                count += 1
-        sizes[g] = count
-    return sizes
+            square += q[e] ** 2
+        if radii[g] > 0.0:
+            worst = max(worst, np.sqrt(square) / radii[g])
+        elif square > 1e-28:
+            worst = np.inf
+    return worst
 
 
 @njit(cache=True)
-def restricted_entries(
-    indptr: Ints, indices: Ints, position: Ints, groups: Ints, keys: Ints, total: int
+def merged_groups(
+    indptr: Ints, indices: Ints, radii: Floats, position: Ints, keys: Ints, lam: Floats
 ) -> tuple[Ints, Ints, Ints]:
-    """The entries of the given groups whose coordinates have a position, these positions, and a hash of each group.
+    """The groups that are left of all groups on the coordinates with a position (>= 0), equal ones as one.
 
-    The hash is a sum of random ``keys`` of the positions, each times an odd number for its place in the group: groups
-    with the same coordinates in the same order have the same hash.
+    For each group its number among them: -1 if it is left out (nothing is left of it, or its radius is zero), and -2 if
+    a single coordinate is left and ``lam`` is not empty: its radius is then added to ``lam`` there. Then the first
+    group of each number, and how many coordinates are left of it. Equal groups are found by a hash, the sum of random
+    ``keys`` of the positions, each times an odd number for its place in the group.
     """
-    entries, places = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.uint32)
-    hashes = np.zeros(len(groups), dtype=np.uint64)
-    count = 0
-    for i in range(len(groups)):
-        odd = np.uint64(1)
-        for e in range(indptr[groups[i]], indptr[groups[i] + 1]):
-            place = position[indices[e]]
-            if place >= 0:
-                entries[count], places[count] = e, place
-                hashes[i] += keys[place] * odd
+    n_groups, bits = len(radii), 1
+    while 2**bits < 2 * n_groups:
+        bits += 1
+    table, mask = np.full(2**bits, -1, dtype=np.int32), np.uint64(2**bits - 1)
+    number, first = np.full(n_groups, -1, dtype=np.int32), np.empty(n_groups, dtype=np.int32)
+    sizes, hashes, count = np.empty(n_groups, dtype=np.int32), np.empty(n_groups, dtype=np.uint64), 0
+    for g in range(n_groups):
+        if radii[g] == 0.0:
+            continue
+        size, odd, code, place = 0, np.uint64(1), np.uint64(0), -1
+        for e in range(indptr[g], indptr[g + 1]):
+            here = position[indices[e]]
+            if here >= 0:
+                place = here
+                code += keys[here] * odd
                 odd += np.uint64(2)
-                count += 1
-    return entries, places, hashes
+                size += 1
+        if size == 0:
+            continue
+        if size == 1 and len(lam) > 0:
+            number[g] = -2
+            lam[place] += radii[g]
+            continue
+        slot = (code ^ (code >> np.uint64(32))) & mask
+        while table[slot] >= 0 and (hashes[table[slot]] != code or sizes[table[slot]] != size):
+            slot = (slot + np.uint64(1)) & mask
+        if table[slot] < 0:
+            table[slot], first[count], sizes[count], hashes[count] = count, g, size, code
+            count += 1
+        number[g] = table[slot]
+    return number, first[:count].copy(), sizes[:count].copy()
+
+
+@njit(cache=True)
+def gather_merged(
+    indptr: Ints, indices: Ints, radii: Floats, position: Ints, number: Ints, starts: Ints, q: Floats
+) -> tuple[Ints, Floats, Floats]:
+    """The positions, summed multipliers and summed radii of the groups of :func:`merged_groups`."""
+    places, y = np.empty(starts[-1], dtype=np.uint32), np.zeros(starts[-1])
+    total = np.zeros(len(starts) - 1)
+    for g in range(len(radii)):
+        if number[g] >= 0:
+            total[number[g]] += radii[g]
+            to = starts[number[g]]
+            for e in range(indptr[g], indptr[g + 1]):
+                here = position[indices[e]]
+                if here >= 0:
+                    places[to] = here
+                    y[to] += q[e]
+                    to += 1
+    return places, y, total
+
+
+@njit(cache=True)
+def hand_back(
+    indptr: Ints,
+    indices: Ints,
+    radii: Floats,
+    position: Ints,
+    number: Ints,
+    starts: Ints,
+    total: Floats,
+    y: Floats,
+    shares: Floats,
+    q: Floats,
+    out: Floats,
+) -> None:
+    """Share the multipliers y of the merged groups out among the groups, in place in q, and take K'q from ``out``.
+
+    Of a group whose single coordinate was made an absolute value, q is its radius times ``shares`` of the coordinate.
+    The entries of coordinates without position are shortened until ||q_g|| <= c_g.
+    """
+    for g in range(len(radii)):
+        held, moved, to, share = 0.0, 0.0, 0, 0.0
+        if number[g] >= 0:
+            to, share = starts[number[g]], radii[g] / total[number[g]]
+        for e in range(indptr[g], indptr[g + 1]):
+            here = position[indices[e]]
+            if here < 0:
+                moved += q[e] ** 2
+            else:
+                if number[g] >= 0:
+                    q[e] = share * y[to]
+                    to += 1
+                else:
+                    q[e] = radii[g] * shares[here] if number[g] == -2 else 0.0
+                held += q[e] ** 2
+                out[indices[e]] -= q[e]
+        if moved > 0.0:
+            room = max(radii[g] ** 2 - held, 0.0)
+            factor = 1.0 if moved <= room else INSIDE * np.sqrt(room / moved)
+            for e in range(indptr[g], indptr[g + 1]):
+                if position[indices[e]] < 0:
+                    q[e] *= factor
+                    out[indices[e]] -= q[e]
 
 
 @njit(cache=True)

@@ -15,6 +15,7 @@ from cvxstructreg.core.composed_forms import PulledForm
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.quadratic_form import DENSE_LIMIT, QuadraticForm, to_dense
+from cvxstructreg.core.selection import Selection
 from cvxstructreg.core.separable import Separable
 
 if TYPE_CHECKING:
@@ -216,6 +217,9 @@ class NormalForm:
         """The diagonal of S when every K only picks rows (groups: in how many each feature is), else None."""
         total = np.zeros(self.model.n_weights)
         for piece in self.weight_pieces:
+            if isinstance(piece.K, Selection):
+                total += piece.K.counts
+                continue
             if piece.K is not None and not (sp.issparse(piece.K) and np.all(np.diff(piece.K.tocsr().indptr) <= 1)):
                 return None
             total += 1.0 if piece.K is None else _column_squares(piece.K)

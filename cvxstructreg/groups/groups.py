@@ -277,12 +277,20 @@ class Groups:
         empty = np.flatnonzero(self.sizes == 0)
         if len(empty):
             raise ValueError(f"{self._group(empty[0])} is empty ({len(empty)} such); drop the empty groups")
+        first = self.indptr[1:]
+        check_range(
+            indices,
+            self.n_features,
+            "feature",
+            lambda position: self._group(int(np.searchsorted(first, position, side="right"))),
+        )
+        rises = indices[1:] > indices[:-1]
+        rises[first[:-1] - 1] = True  # from one group to the next
+        if rises.all():
+            return indices
         owner = self.owner
-        check_range(indices, self.n_features, "feature", lambda position: self._group(owner[position]))
         offset = owner * self.n_features
         keys = offset + indices
-        if np.all(np.diff(keys) > 0):
-            return indices
         keys.sort()
         repeated = np.flatnonzero(np.diff(keys) == 0)
         if len(repeated):

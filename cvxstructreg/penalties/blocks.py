@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxstructreg.core.atom import Array, Atom, freeze
+from cvxstructreg.core.selection import COMPILE_FROM
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,6 +95,11 @@ class BlockNorms(Atom):
 
     def dual_norm(self, u: Array) -> float:
         """max_g ||u_g|| / c_g; infinite if a block without cost is not zero."""
+        if u.size >= COMPILE_FROM:
+            from cvxstructreg.core.kernels_groups import largest_ratio
+
+            starts = np.array(self.indptr) * u.shape[1]
+            return float(largest_ratio(starts, np.array(self.weights), np.ascontiguousarray(u).ravel()))
         norms, free = self.norms(u), self.weights == 0
         if np.any(norms[free] > 1e-14):
             return np.inf
@@ -108,7 +114,7 @@ class BlockNorms(Atom):
 
         k = u.shape[1]
         columns = K.indices if k == 1 else (K.indices[:, None].astype(np.int64) * k + np.arange(k)).ravel()
-        indices = columns.view(np.uint32) if columns.dtype == np.int32 else columns.astype(np.uint32)
+        indices = columns.astype(np.uint32, copy=False)
         moved, rest = u.copy().ravel(), (left - K.T @ u).ravel()
         limits, none = np.array(np.broadcast_to(bound, left.shape)).ravel(), np.zeros(left.size, dtype=np.uint8)
         groups = np.array(self.indptr) * k, indices, scale * self.weights

@@ -10,6 +10,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.atom import Array, Atom
+from cvxstructreg.core.selection import COMPILE_FROM, Selection
 from cvxstructreg.groups import Groups
 from cvxstructreg.penalties.blocks import BlockNorms, fit_stack
 
@@ -48,7 +49,7 @@ class GroupLasso(Atom):
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", checked_groups(self.groups, self.weights, type(self).__name__))
         blocks = BlockNorms(self.groups.indptr, self.groups.weights)
-        object.__setattr__(self, "_parts", (blocks, self.groups.selection()))
+        object.__setattr__(self, "_parts", (blocks, Selection(self.groups.indices, self.groups.n_features)))
 
     @property
     def size(self) -> int | None:
@@ -67,7 +68,15 @@ class GroupLasso(Atom):
 
     def value(self, z: Array) -> float:
         """The weighted sum of norms."""
-        return float(self.groups.weights @ self.groups.norms(z))
+        groups = self.groups
+        if z.shape[1] > 1 or groups.n_entries < COMPILE_FROM:
+            return float(groups.weights @ groups.norms(z))
+        from cvxstructreg.core.kernels_groups import norm_sum
+
+        indices = self.split()[1].indices
+        return float(
+            norm_sum(np.array(groups.indptr), indices, np.array(groups.weights), np.ascontiguousarray(z[:, 0]))
+        )
 
     def prox(self, v: Array, t: float) -> Array:
         """v - E'q with the q in the balls of radius t c_g that explains most of v."""

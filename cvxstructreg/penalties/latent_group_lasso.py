@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array, Atom
+from cvxstructreg.core.selection import Selection
 from cvxstructreg.groups import Groups
 from cvxstructreg.penalties.blocks import BlockNorms, fit_stack
 from cvxstructreg.penalties.group_lasso import checked_groups
@@ -55,7 +56,9 @@ class LatentGroupLasso(Atom):
     def __post_init__(self) -> None:
         groups = checked_groups(self.groups, self.weights, "LatentGroupLasso")
         object.__setattr__(self, "groups", groups)
-        object.__setattr__(self, "_parts", (BlockNorms(groups.indptr, groups.weights), groups.selection()))
+        object.__setattr__(
+            self, "_parts", (BlockNorms(groups.indptr, groups.weights), Selection(groups.indices, groups.n_features))
+        )
 
     @property
     def size(self) -> int | None:
@@ -69,7 +72,7 @@ class LatentGroupLasso(Atom):
 
     def _decomposition(self, z: cp.Expression) -> cp.Expression:
         """Copies that add up to z: all but one of each feature are variables, and that one is the difference."""
-        E = self._blocks[1]
+        E = self._blocks[1].tocsr()
         _, first = np.unique(self.groups.indices, return_index=True)
         others = np.setdiff1d(np.arange(E.shape[0]), first)
         keep_first = sp.diags_array(np.isin(np.arange(E.shape[0]), first).astype(float)) @ E

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import objective_scale
@@ -22,16 +21,17 @@ from cvxstructreg.core.dual import ScoreDual
 from cvxstructreg.core.free_directions import refit
 from cvxstructreg.core.normal_form import NormalForm, Piece
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.solvers.group_subproblem import Ints, Restricted, Stack, Subproblem, Widths, minimise
+from cvxstructreg.core.selection import Selection
+from cvxstructreg.solvers.group_subproblem import Design, Ints, Restricted, Stack, Subproblem, Widths, minimise
 from cvxstructreg.solvers.iterate import Iterate, Refusal
 
 NAME = "group_newton"
 ITERATES = True
 
 #: Sweeps of the repair; the least number of features that may join the working set.
-SWEEPS, LEAST_GROWTH = 5, 100
+SWEEPS, LEAST_GROWTH = 5, 400
 #: The relative gap to which the problem on a working set is solved while that still grows.
-ROUGH = 1e-2
+ROUGH = 1e-1
 #: Nothing more is to be had beyond this accuracy.
 FINEST = 1e-14
 
@@ -55,10 +55,7 @@ def accepts(problem: Problem) -> Refusal | None:
 
 def _picks(piece: Piece) -> bool:
     """Whether each row of K is a row of the identity."""
-    K = piece.K
-    if not sp.issparse(K) or K.format != "csr" or K.nnz != K.shape[0]:
-        return K is None
-    return bool(np.all(K.data == 1.0) and np.all(K.indptr[1:] - K.indptr[:-1] == 1))
+    return piece.K is None or isinstance(piece.K, Selection)
 
 
 def stacked(parts: NormalForm) -> Stack:
@@ -69,11 +66,10 @@ def stacked(parts: NormalForm) -> Stack:
         indptr, weights = piece.atom.blocks()
         starts.append(indptr[1:] * k + offset)
         offset += int(indptr[-1]) * k
-        columns = np.arange(parts.model.n_weights) if piece.K is None else piece.K.indices
+        columns = np.arange(parts.model.n_weights, dtype=np.uint32) if piece.K is None else piece.K.indices
         if k > 1:
             columns = (columns[:, None].astype(np.int64) * k + np.arange(k)).ravel()
-        # unsigned: see the kernels
-        indices.append(columns.view(np.uint32) if columns.dtype == np.int32 else columns.astype(np.uint32))
+        indices.append(columns.astype(np.uint32, copy=False))
         radii.append(piece.scale * weights)
     joined = indices[0] if len(indices) == 1 else np.concatenate(indices)
     return Stack(np.concatenate(starts), joined, np.concatenate(radii), parts.shape[0] * k)
@@ -94,8 +90,7 @@ class _State:
         self.problem, self.kernels = problem, kernels
         self.parts = parts = problem.normal_form
         self.stack, self.lam = stacked(parts), absolute_values(parts)
-        design = problem.model.design
-        self.Xt = design.T.tocsr() if sp.issparse(design) else np.ascontiguousarray(design.T)
+        self.X = Design(parts)
         self.b, self.q = start.b.copy(), self._start_q(start)
         self.theta = self.rounded = start.theta.copy()
         self.sweeps = 1
@@ -104,7 +99,7 @@ class _State:
         # what a violation is compared with: scaling the dual point down by violation / radius would repair it
         radius = np.where(self.lam > 0, self.lam, held)
         scores = problem.model.scores(self.theta, self.b)
-        pull = np.abs(self.Xt @ parts.smooth_score_grad(scores))
+        pull = np.abs(self.X.pull(parts.smooth_score_grad(scores)))
         self.radius = np.where(radius > 0, radius, max(float(pull.max()), 1e-300))
         self.widths = Widths(self._typical_weight(scores, pull))
         self.ridge = np.repeat(parts.ridge, parts.n_outputs)
@@ -145,7 +140,7 @@ class _State:
             return
         chosen = self._flat(features)
         norms = Restricted(self.stack, chosen, self.q, join_singles=self.parts.n_outputs == 1)
-        self.sub = Subproblem(self.parts, self.Xt, features, self.lam[chosen], norms)
+        self.sub = Subproblem(self.parts, self.X, features, self.lam[chosen], norms)
         start = self.theta[features].ravel(), self.b
         w, self.b, zero = minimise(self.sub, *start, self.radius[chosen], target, self.scale, self.widths)
         self.theta = self.sub.embedded(w)
@@ -159,16 +154,13 @@ class _State:
         if parts.model.intercept:
             _, self.b = refit(parts, self.rounded, self.b, np.zeros((parts.shape[0], 0)))
         scores = parts.model.scores(self.rounded, self.b)
-        left = -np.asarray(self.Xt @ parts.smooth_score_grad(scores)) - parts.quadratic_grad(self.rounded)
+        left = -self.X.pull(parts.smooth_score_grad(scores)) - parts.quadratic_grad(self.rounded)
         left = left.ravel()
         fixed = np.repeat(self.inside, parts.n_outputs).view(np.uint8)
         if self.sub is not None:
-            chosen, norms = self._flat(self.sub.features), self.sub.norms
-            taken = np.zeros(len(chosen))
-            kernels.add_adjoint(norms.indices, norms.y, taken, 1.0)
-            norms.hand_back(left[chosen] - taken, self.lam[chosen], self.q)
-            kernels.make_room(*groups, self.q, fixed)
-        kernels.add_adjoint(stack.indices, self.q, left, -1.0)
+            self.sub.norms.hand_back(left, self.lam[self._flat(self.sub.features)], self.q)
+        else:
+            kernels.add_adjoint(stack.indices, self.q, left, -1.0)
         kernels.repair(*groups, self.q, left, self.lam, fixed, self.sweeps)
         missing = np.maximum(np.abs(left) - self.lam, 0.0)
         missing[fixed != 0] = 0.0
@@ -198,8 +190,8 @@ class _State:
         value += sum(form.value(scores) for form in parts.score_forms) + float(self.lam @ np.abs(w))
         return float(value + self.kernels.norm_sum(stack.indptr, stack.indices, stack.radii, w))
 
-    def grow(self, missing: Array, least: float) -> bool:
-        """The features with the largest part that nothing takes join the working set; whether there are many."""
+    def grow(self, missing: Array, least: float) -> tuple[bool, bool]:
+        """The features with the largest part that nothing takes join the working set; whether many did, or any."""
         shape = self.parts.shape
         worst = (missing / self.radius).reshape(shape).max(axis=1)
         candidates = np.flatnonzero(worst > least)
@@ -209,14 +201,14 @@ class _State:
             gain = missing.reshape(shape).max(axis=1)[candidates] / self.parts.column_norms[candidates]
             candidates = candidates[np.argpartition(-gain, room)[:room]]
         self.inside[candidates] = True
-        return len(candidates) > 0.05 * int(self.inside.sum())
+        return len(candidates) > 0.05 * int(self.inside.sum()), len(candidates) > 0
 
     def iterate(self, exhausted: bool, promising: bool) -> Iterate:
         """The rounded weights with the dual point."""
         dual, offset, k = {}, 0, self.parts.n_outputs
         for piece in self.parts.weight_pieces:
             size = int(piece.atom.blocks()[0][-1]) * k
-            dual[piece.number] = self.q[offset : offset + size].reshape(-1, k).copy()
+            dual[piece.number] = self.q[offset : offset + size].reshape(-1, k)
             offset += size
         return Iterate(self.rounded.copy(), self.b.copy(), dual, exhausted, promising)
 
@@ -227,14 +219,15 @@ def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
     aim, fine, growing = tol, tol, False  # the gap aimed at, and the one asked of the subproblem
     if not state.inside.any():
         _, missing = state.repair()
-        growing = state.grow(missing, 0.0)
+        growing, _ = state.grow(missing, 0.0)
     while True:
         state.improve(ROUGH if growing else fine)
         gap, missing = state.repair()
         settled = not growing
-        growing = state.grow(missing, 0.01 * aim)
+        growing, joined = state.grow(missing, 0.01 * aim)
         yield state.iterate(exhausted=fine < FINEST, promising=bool(gap <= aim))
+        state.q = state.q.copy()  # what was handed out stays as it is
         if gap <= aim:
             aim = fine = 0.1 * aim  # the driver's own certificate was not content
-        elif settled:
+        elif settled and not joined:
             fine *= 0.1

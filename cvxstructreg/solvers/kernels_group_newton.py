@@ -1,0 +1,244 @@
+"""Compiled steps of semismooth Newton for one output and sparse X; the tests hold them equal to the NumPy twin.
+
+X is kept by rows (``rows``, ``columns``, ``values``, as in CSR) and groups as in :mod:`kernels_groups`. ``ridge`` is
+the diagonal of the Hessian of the quadratic part of the weights.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from cvxstructreg.core.kernels_groups import huber, huber_curvature, subtract_products, subtract_squares
+
+Ints = np.ndarray[Any, Any]
+Floats = np.ndarray[Any, Any]
+
+
+@njit(cache=True)
+def chosen_columns(rows: Ints, columns: Ints, values: Floats, position: Ints) -> tuple[Ints, Ints, Floats]:
+    """X with the columns that have a position (>= 0) only, renumbered by it."""
+    starts = np.zeros(len(rows), dtype=np.int64)
+    for i in range(len(rows) - 1):
+        count = 0
+        for e in range(rows[i], rows[i + 1]):
+            if position[columns[e]] >= 0:
+                count += 1
+        starts[i + 1] = starts[i] + count
+    places, kept = np.empty(starts[-1], dtype=np.uint32), np.empty(starts[-1])
+    for i in range(len(rows) - 1):
+        to = starts[i]
+        for e in range(rows[i], rows[i + 1]):
+            here = position[columns[e]]
+            if here >= 0:
+                places[to], kept[to] = here, values[e]
+                to += 1
+    return starts, places, kept
+
+
+@njit(cache=True)
+def scores(rows: Ints, columns: Ints, values: Floats, w: Floats, b: float) -> Floats:
+    """Xw + b."""
+    out = np.empty(len(rows) - 1)
+    for i in range(len(out)):
+        total = b
+        for e in range(rows[i], rows[i + 1]):
+            total += values[e] * w[columns[e]]
+        out[i] = total
+    return out
+
+
+@njit(cache=True)
+def add_pull(rows: Ints, columns: Ints, values: Floats, slope: Floats, out: Floats) -> None:
+    """Add X'slope to ``out``."""
+    for i in range(len(slope)):
+        x = slope[i]
+        if x != 0.0:
+            for e in range(rows[i], rows[i + 1]):
+                out[columns[e]] += values[e] * x
+
+
+@njit(cache=True)
+def gradient(
+    rows: Ints,
+    columns: Ints,
+    values: Floats,
+    slope: Floats,
+    ridge: Floats,
+    lam: Floats,
+    w: Floats,
+    indptr: Ints,
+    indices: Ints,
+    radii: Floats,
+    sigma: Floats,
+    y: Floats,
+    scale: Floats,
+) -> tuple[float, Floats, float]:
+    """All but the loss: the value; the subgradient of least norm of all; its largest entry relative to ``scale``.
+
+    ``slope`` is the gradient of the loss by the scores.
+    """
+    grad = ridge * w
+    value = 0.5 * np.sum(grad * w) + np.sum(lam * np.abs(w))
+    add_pull(rows, columns, values, slope, grad)
+    value += huber(indptr, indices, radii, sigma, y, w, grad)
+    worst = 0.0
+    for j in range(len(w)):
+        if w[j] != 0.0:
+            grad[j] += lam[j] if w[j] > 0.0 else -lam[j]
+        else:
+            grad[j] -= min(max(grad[j], -lam[j]), lam[j])
+        worst = max(worst, abs(grad[j]) / scale[j])
+    return value, grad, worst
+
+
+@njit(cache=True)
+def free_part(
+    rows: Ints,
+    columns: Ints,
+    values: Floats,
+    ridge: Floats,
+    w: Floats,
+    slope: Floats,
+    indptr: Ints,
+    indices: Ints,
+    radii: Floats,
+    sigma: Floats,
+    y: Floats,
+) -> tuple[Ints, Ints, Ints, Floats, Ints, Ints, Floats, Floats, Floats]:
+    """The free weights, those with w_j or slope_j not zero, and X and the curvature of the norms on them alone.
+
+    Returned are the free weights, X by rows, the list of :func:`huber_curvature`, and the diagonal that belongs to it.
+    """
+    m = len(w)
+    free, position, count = np.zeros(m, dtype=np.uint8), np.full(m, -1, dtype=np.int32), 0
+    for j in range(m):
+        if w[j] != 0.0 or slope[j] != 0.0:
+            free[j], position[j] = 1, count
+            count += 1
+    chosen = np.flatnonzero(free)
+    starts, places, kept = chosen_columns(rows, columns, values, position)
+    identity = ridge.copy()
+    g_starts, g_places, a, h = huber_curvature(indptr, indices, radii, sigma, y, w, free, identity)
+    for e in range(len(g_places)):
+        g_places[e] = position[g_places[e]]
+    return chosen, starts, places, kept, g_starts, g_places, a, h, identity[chosen]
+
+
+@njit(cache=True)
+def conjugate_gradients(
+    starts: Ints,
+    places: Ints,
+    kept: Floats,
+    g_starts: Ints,
+    g_places: Ints,
+    a: Floats,
+    h: Floats,
+    identity: Floats,
+    curvature: Floats,
+    slope: Floats,
+    slope_b: float,
+    damping: float,
+    accuracy: float,
+    steps: int,
+    intercept: bool,
+) -> tuple[Floats, float, int]:
+    """p and p_b with H (p, p_b) = -(slope, slope_b), diagonally preconditioned, and the number of steps."""
+    count = len(identity)
+    identity, diagonal = identity.copy(), identity.copy()
+    subtract_squares(g_starts, g_places, a, h, diagonal)
+    for i in range(len(curvature)):
+        for e in range(starts[i], starts[i + 1]):
+            diagonal[places[e]] += curvature[i] * kept[e] ** 2
+    floor = 1e-10 * (diagonal.max() if count > 0 else 0.0) + 1e-300
+    diagonal_b = np.sum(curvature)
+    for j in range(count):
+        added = damping * max(diagonal[j], 0.0) + floor
+        identity[j] += added
+        diagonal[j] += added
+    added_b = damping * diagonal_b + floor
+    diagonal_b += added_b
+    r, r_b = -slope, -slope_b
+    x, x_b = np.zeros(count), 0.0
+    z, z_b = r / diagonal, r_b / diagonal_b
+    p, p_b, rho = z.copy(), z_b, np.sum(r * z) + r_b * z_b
+    first, done, out = rho, 0, np.empty(count)
+    for _ in range(steps):
+        done += 1
+        out[:] = identity * p
+        out_b = added_b * p_b
+        for i in range(len(curvature)):
+            along = p_b
+            for e in range(starts[i], starts[i + 1]):
+                along += kept[e] * p[places[e]]
+            along *= curvature[i]
+            out_b += along
+            for e in range(starts[i], starts[i + 1]):
+                out[places[e]] += along * kept[e]
+        if not intercept:
+            out_b = 0.0
+        subtract_products(g_starts, g_places, a, h, p, out)
+        bend = np.sum(p * out) + p_b * out_b
+        if bend <= 0.0:
+            break
+        length = rho / bend
+        x += length * p
+        x_b += length * p_b
+        r -= length * out
+        r_b -= length * out_b
+        z = r / diagonal
+        z_b = r_b / diagonal_b
+        last, rho = rho, np.sum(r * z) + r_b * z_b
+        if rho <= accuracy**2 * first:
+            break
+        p = z + (rho / last) * p
+        p_b = z_b + (rho / last) * p_b
+    if done == 1 and not np.any(x) and x_b == 0.0:
+        x, x_b = r / diagonal, r_b / diagonal_b
+    return x, x_b, done
+
+
+@njit(cache=True)
+def dense_rows(
+    starts: Ints, places: Ints, kept: Floats, roots: Floats, first: int, intercept: bool, out: Floats
+) -> None:
+    """Rows of [X, 1], the first of them number ``first``, each times its ``roots``, in ``out``."""
+    out[:] = 0.0
+    for i in range(min(len(out), len(roots) - first)):
+        root = roots[first + i]
+        for e in range(starts[first + i], starts[first + i + 1]):
+            out[i, places[e]] = root * kept[e]
+        if intercept:
+            out[i, out.shape[1] - 1] = root
+
+
+@njit(cache=True)
+def subtract_outer(g_starts: Ints, g_places: Ints, a: Floats, h: Floats, H: Floats) -> None:
+    """Subtract the lower triangle of sum_g h_g a a' from H; places rise within a group."""
+    for g in range(len(h)):
+        for e in range(g_starts[g], g_starts[g + 1]):
+            x, row = h[g] * a[e], H[g_places[e]]
+            for other in range(g_starts[g], e + 1):
+                row[g_places[other]] -= x * a[other]
+
+
+@njit(cache=True)
+def model_sweeps(H: Floats, grad: Floats, w: Floats, lam: Floats, p: Floats, sweeps: int) -> float:
+    """Coordinate descent on g'p + 1/2 p'Hp + sum_j lam_j |w_j + p_j|, in place in p and grad = g + Hp.
+
+    Returned is the largest H_jj change_j^2 of the last sweep.
+    """
+    largest = 0.0
+    for _ in range(sweeps):
+        largest = 0.0
+        for j in range(len(grad)):
+            at = w[j] + p[j]
+            aim, limit = at - grad[j] / H[j, j], lam[j] / H[j, j]
+            change = (aim - min(max(aim, -limit), limit)) - at
+            if change != 0.0:
+                largest = max(largest, H[j, j] * change**2)
+                p[j] += change
+                grad += change * H[j]
+    return largest
