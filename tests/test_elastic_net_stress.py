@@ -301,3 +301,16 @@ def test_a_warm_start_for_other_penalties_or_bounds_is_only_a_start():
     solution = certified(bounded, "working_set", warm_start=free)
     assert solution.coef.min() >= 0.0
     assert solution.objective == pytest.approx(certified(bounded, "working_set").objective, rel=2e-6)
+
+
+@STORAGE
+def test_scores_of_sparse_weights_are_scores(sparse):
+    X, _ = data(30, 40)
+    rng, model = np.random.default_rng(1), csr.Linear(sp.csr_array(X) if sparse else X)
+    for by_columns in (False, True):
+        assert ("columns" in model.__dict__) == by_columns
+        for k, used in ((1, []), (1, [3]), (2, [3, 7]), (2, range(40))):
+            theta, b = np.zeros((40, k)), rng.normal(size=k)
+            theta[list(used)] = rng.normal(size=(len(used), k))
+            np.testing.assert_allclose(model.scores(theta, b), X @ theta + b, atol=1e-12)
+        model.columns  # noqa: B018  made once, then used

@@ -44,7 +44,12 @@ class Model:
         return sp.csc_array(self.design) if sp.issparse(self.design) else np.asfortranarray(self.design)
 
     def scores(self, theta: Array, b: Array) -> Array:
-        """F = A theta + 1 b'."""
+        """F = A theta + 1 b'; of sparse weights by the columns they use, if A is at hand by columns."""
+        used = np.flatnonzero(theta[:, 0] if theta.shape[1] == 1 else theta.any(axis=1))
+        if used.size == 0:
+            return np.zeros((self.n_rows, theta.shape[1])) + b
+        if "columns" in self.__dict__ and used.size <= 0.1 * self.n_weights:
+            return np.asarray(self.columns[:, used] @ theta[used]) + b
         return np.asarray(self.design @ theta) + b
 
     def adjoint(self, u: Array) -> Array:

@@ -198,8 +198,11 @@ class NormalForm:
 
     @cached_property
     def column_norms(self) -> Array:
-        """The Euclidean norms of the columns of the design matrix."""
-        return np.sqrt(_column_squares(self.model.design))
+        """The Euclidean norms of the columns of the design matrix, kept with the model."""
+        known = self.model.__dict__
+        if "_column_norms" not in known:
+            known["_column_norms"] = np.sqrt(_column_squares(self.model.design))
+        return np.asarray(known["_column_norms"])
 
     @cached_property
     def piece_gram(self) -> Any:

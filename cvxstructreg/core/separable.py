@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -37,11 +38,17 @@ class Separable:
             raise ValueError("the bounds of two terms exclude each other: no weight satisfies both")
         return Separable(self.weights + other.weights, lower, upper)
 
+    @cached_property
+    def bounded(self) -> bool:
+        """Whether any weight has a bound."""
+        return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
+
     def value(self, w: Array) -> float:
         """S(w), infinite outside the bounds by more than round-off (scores are computed, weights are not)."""
-        slack = 1e-12 * (1.0 + np.abs(w))
-        if np.any(w < self.lower - slack) or np.any(w > self.upper + slack):
-            return np.inf
+        if self.bounded:
+            slack = 1e-12 * (1.0 + np.abs(w))
+            if np.any(w < self.lower - slack) or np.any(w > self.upper + slack):
+                return np.inf
         return float(np.sum(self.weights * np.abs(w)))
 
     def prox(self, v: Array, t: float | Array) -> Array:
@@ -50,17 +57,23 @@ class Separable:
 
     def absorb(self, u: Array) -> Array:
         """The part of u that the conjugate takes: S* is finite exactly where ``absorb(u) == u``."""
+        if not self.bounded:
+            return np.clip(u, -self.weights, self.weights)
         lowest = np.where(np.isneginf(self.lower), -self.weights, -np.inf)
         highest = np.where(np.isposinf(self.upper), self.weights, np.inf)
         return np.clip(u, lowest, highest)
 
     def conj(self, u: Array) -> float:
         """S*(u) = sum_j max over w_j in its interval of u_j w_j - c_j |w_j|, for u in the domain."""
+        outside = np.abs(u - self.absorb(u)) > 1e-12 * (1.0 + np.abs(u))
+        if outside.any():
+            return np.inf
+        if not self.bounded:
+            return 0.0
         best = np.full(u.shape, -np.inf)
         # a concave function of w_j with a kink at 0: its maximum is at an end of the interval or at the kink
         for end in (self.lower, self.upper, np.clip(0.0, self.lower, self.upper)):
             w = np.broadcast_to(np.where(np.isfinite(end), end, 0.0), u.shape)
             usable = np.broadcast_to(np.isfinite(end), u.shape)
             best = np.where(usable, np.maximum(best, u * w - self.weights * np.abs(w)), best)
-        outside = np.abs(u - self.absorb(u)) > 1e-12 * (1.0 + np.abs(u))
-        return np.inf if outside.any() else float(best.sum())
+        return float(best.sum())

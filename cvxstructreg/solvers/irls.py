@@ -50,5 +50,6 @@ def run(problem: Problem, start: Iterate, tol: float, max_passes: int = 100) -> 
 def reweight(state: State, tol: float, max_passes: int) -> bool:
     """One weighted least squares problem by cyclic coordinate descent; whether the point has moved."""
     model = QuadraticModel(state.given, state.all, state.h, state.g, state.w, state.Qw)
-    model.descend(state.all, tol, max_passes)
+    while model.passes < max_passes and model.descend(state.all, tol, 1) > tol:
+        pass  # one pass at a time: compiled code cannot be interrupted
     return state.backtrack(model)
