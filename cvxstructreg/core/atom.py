@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from cvxstructreg.core.checks import real_array
 
 if TYPE_CHECKING:
+    from cvxstructreg.core.centred_hinge import CentredHinges
     from cvxstructreg.core.objective import Objective, Term
     from cvxstructreg.core.quadratic_form import QuadraticForm
     from cvxstructreg.core.separable import Separable
@@ -49,6 +50,7 @@ CAPABILITIES = (
     "quadratic",
     "separable",
     "blocks",
+    "centred_hinges",
     "repair",
 )
 
@@ -72,6 +74,7 @@ class Atom:
     ``quadratic(m)``          f(w) = w'Mw: the :class:`~cvxstructreg.core.quadratic_form.QuadraticForm` M
     ``separable()``           f(w) = sum of c_j |w_j| and bounds: a :class:`~cvxstructreg.core.separable.Separable`
     ``blocks()``              (indptr, c) with f(z) = sum_g c_g ||z_g||, g the rows indptr[g] to indptr[g + 1] - 1
+    ``centred_hinges(k)``     sums of hinges of centred rows: :class:`~cvxstructreg.core.centred_hinge.CentredHinges`
     ``repair(u, K, left, ...)``  a better u for the bound of a certificate; see ``BlockNorms.repair``
     ========================  ==============================================================================
     """
@@ -114,6 +117,7 @@ class Atom:
         def quadratic(self, m: int) -> QuadraticForm: ...
         def separable(self) -> Separable: ...
         def blocks(self) -> tuple[NDArray[np.int64], Array]: ...
+        def centred_hinges(self, k: int) -> CentredHinges: ...
         def repair(self, u: Array, K: Any, left: Array, bound: Array, scale: float, sweeps: int) -> Array: ...
         @classmethod
         def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Self, tuple[int, int]]]: ...

@@ -8,11 +8,33 @@ together, so every other term of a model is free to choose rows that sum to zero
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.monotone_root import increasing_root
+
+
+@dataclass(frozen=True, eq=False)
+class CentredHinges:
+    """The data of h: costs c (rows x k, nonnegative), the kink tau and the power p (1 or 2).
+
+    Examples
+    --------
+    >>> hinges = CentredHinges(np.array([[0.0, 1.0, 1.0]]), -0.5, 1)
+    >>> hinges.value(np.array([[2.0, 2.0, 2.0]]))
+    1.0
+    """
+
+    costs: Array
+    tau: float
+    power: int
+
+    def value(self, z: Array) -> float:
+        """h(z)."""
+        return float(np.sum(self.costs * np.maximum(0.0, centred(z) - self.tau) ** self.power))
 
 
 def centred(z: Array) -> Array:

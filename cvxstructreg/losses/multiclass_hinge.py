@@ -60,6 +60,10 @@ class MulticlassHinge(Loss):
     def _tau(self) -> float:
         return -1.0 / (self.n_outputs - 1)
 
+    def centred_hinges(self, k: int) -> centred_hinge.CentredHinges:
+        """Cost s_i for every class but the own, with the kink at -1/(k-1)."""
+        return centred_hinge.CentredHinges(self._costs, self._tau, 1)
+
     def expr(self, z: cp.Expression) -> cp.Expression:
         """The definition."""
         return cp.sum(cp.multiply(self._costs, cp.pos(centred_hinge.centred_expr(z) - self._tau)))

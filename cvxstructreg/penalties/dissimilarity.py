@@ -42,6 +42,12 @@ class PairHinge(Atom):
     def _costs(self, k: int) -> Array:
         return np.repeat(self.weights[:, None], k, axis=1)
 
+    def centred_hinges(self, k: int) -> centred_hinge.CentredHinges:
+        """Cost c_p for all of two or more classes, with the kink at (k-2)/(k-1)."""
+        if k < 2:
+            raise ValueError("a single output has absolute values in place of centred hinges")
+        return centred_hinge.CentredHinges(self._costs(k), (k - 2) / (k - 1), self.power)
+
     def expr(self, z: cp.Expression) -> cp.Expression:
         """The definition."""
         k = z.shape[1]

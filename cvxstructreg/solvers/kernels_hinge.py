@@ -1,0 +1,149 @@
+"""Compiled steps of the solvers for centred hinges; imported only where they are called, as numba takes long to load.
+
+U are multipliers of the hinges c (Z - tau)_+^p, row by row and class by class: 0 <= U <= c where p = 1, 0 <= U where
+p = 2 and c > 0, and U = 0 where c = 0.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from cvxstructreg.core.atom import Array
+
+_FAST = {"reassoc", "contract", "nsz"}
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def reflect(v: Array, costs: Array, tau: Array, squared: np.ndarray, t: float, Z: Array, V: Array) -> None:
+    """Z = prox of t times the hinges at v, entry by entry, and V = 2 Z - v with centred rows."""
+    m, k = v.shape
+    for i in range(m):
+        total = 0.0
+        for j in range(k):
+            s = v[i, j] - tau[i]
+            if s > 0.0:
+                s = s / (1.0 + 2.0 * t * costs[i, j]) if squared[i] else max(0.0, s - t * costs[i, j])
+            z = s + tau[i]
+            Z[i, j] = z
+            V[i, j] = 2.0 * z - v[i, j]
+            total += V[i, j]
+        total /= k
+        for j in range(k):
+            V[i, j] -= total
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def hinge_sum(Z: Array, costs: Array, tau: Array, squared: np.ndarray) -> float:
+    """sum c (Z - tau)_+^p."""
+    total = 0.0
+    for i in range(Z.shape[0]):
+        for j in range(Z.shape[1]):
+            s = max(0.0, Z[i, j] - tau[i])
+            total += costs[i, j] * (s * s if squared[i] else s)
+    return total
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def dual_sum(U: Array, costs: Array, tau: Array, squared: np.ndarray) -> float:
+    """The conjugate: sum tau U, plus U^2 / (4 c) where p = 2."""
+    total = 0.0
+    for i in range(U.shape[0]):
+        for j in range(U.shape[1]):
+            total += tau[i] * U[i, j]
+            if squared[i] and costs[i, j] > 0.0:
+                total += U[i, j] * U[i, j] / (4.0 * costs[i, j])
+    return total
+
+
+@numba.njit(cache=True)
+def into_domain(U: Array, costs: Array, squared: np.ndarray) -> None:
+    """Clip U to its bounds, in place; rows in which every class has a cost lose their smallest entry, as they may."""
+    m, k = U.shape
+    for i in range(m):
+        least = np.inf
+        for j in range(k):
+            c = costs[i, j]
+            u = max(0.0, U[i, j]) if c > 0.0 else 0.0
+            U[i, j] = u if squared[i] else min(u, c)
+            least = min(least, U[i, j])
+        if least > 0.0:
+            for j in range(k):
+                U[i, j] -= least
+
+
+@numba.njit(cache=True)
+def _shifted_sum(u: Array, costs: Array, squared: np.ndarray, q: Array, mu: float, inner: bool) -> tuple[float, float]:
+    """q'clip(u - mu q) and minus its slope; with ``inner`` only entries strictly between their bounds move."""
+    total, slope = 0.0, 0.0
+    for i in range(u.size):
+        c = costs[i]
+        if c == 0.0:
+            continue
+        x = u[i]
+        if not inner or (x > 0.0 and (squared[i] or x < c)):
+            x -= mu * q[i]
+            if x <= 0.0:
+                x = 0.0
+            elif not squared[i] and x >= c:
+                x = c
+            else:
+                slope += q[i] * q[i]
+        total += q[i] * x
+    return total, slope
+
+
+@numba.njit(cache=True)
+def _shift_column(u: Array, costs: Array, squared: np.ndarray, q: Array, goal: float, inner: bool) -> bool:
+    """u <- clip(u - mu q) with q'u = goal, in place; False if no mu does it. Newton steps inside a bracket."""
+    reach = goal + 1e-300
+    for i in range(u.size):
+        reach = max(reach, (u[i] if squared[i] else costs[i]) / q[i], goal / (q[i] * q[i]), u[i] / q[i])
+    low, high, mu = -2.0 * reach, 2.0 * reach, 0.0
+    slack = 1e-15 * goal
+    if _shifted_sum(u, costs, squared, q, low, inner)[0] < goal - slack:
+        return False
+    if _shifted_sum(u, costs, squared, q, high, inner)[0] > goal + slack:
+        return False
+    for _ in range(200):
+        total, slope = _shifted_sum(u, costs, squared, q, mu, inner)
+        if abs(total - goal) <= slack:
+            break
+        if total > goal:
+            low = mu
+        else:
+            high = mu
+        step = mu + (total - goal) / slope if slope > 0.0 else low
+        mu = step if low < step < high else 0.5 * (low + high)
+        if mu in (low, high):
+            break
+    for i in range(u.size):
+        x = u[i]
+        if costs[i] > 0.0 and (not inner or (x > 0.0 and (squared[i] or x < costs[i]))):
+            x = max(0.0, x - mu * q[i])
+            u[i] = x if squared[i] else min(x, costs[i])
+    return True
+
+
+@numba.njit(cache=True)
+def balance(U: Array, costs: Array, squared: np.ndarray, q: Array) -> bool:
+    """Move U, in its bounds and in place, so that q'U_j is the same for all classes j; False if that fails.
+
+    Entries strictly between their bounds are moved first: at the optimum that costs nothing to first order.
+    """
+    m, k = U.shape
+    goal, most = 0.0, np.inf
+    for j in range(k):
+        capacity = 0.0
+        for i in range(m):
+            goal += q[i] * U[i, j] / k
+            if costs[i, j] > 0.0:
+                capacity += np.inf if squared[i] else q[i] * costs[i, j]
+        most = min(most, capacity)
+    goal = min(goal, most)
+    for j in range(k):
+        u, c = U[:, j].copy(), costs[:, j].copy()
+        if not _shift_column(u, c, squared, q, goal, True) and not _shift_column(u, c, squared, q, goal, False):
+            return False
+        U[:, j] = u
+    return True

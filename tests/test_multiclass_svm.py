@@ -1,0 +1,383 @@
+"""The multiclass support vector machine with dissimilar pairs: fast solvers against CVXPY and the textbook."""
+
+from __future__ import annotations
+
+import warnings
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+import cvxstructreg as csr
+from cvxstructreg.core import centred_hinge
+from cvxstructreg.core.certificate import certify_point
+from cvxstructreg.solvers import hinge_newton, hinge_polish, kernels_hinge, registry, splitting
+from cvxstructreg.solvers.anderson import Anderson
+from cvxstructreg.solvers.hinge_bounds import Bounds
+from cvxstructreg.solvers.hinge_rows import HingeRows, geometry
+from cvxstructreg.testing import check_solver
+from random_problems import random_graph
+
+RNG = np.random.default_rng(0)
+N, K = 24, 3
+X = RNG.normal(size=(N, 2))
+Y = np.arange(N) % K
+X[:, 0] += Y
+RBF = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+ROWS = np.array([0, 1, 2, 5, 7, 9, 12, 13])
+PAIRS = np.array([(3, 4), (6, 8), (0, 10), (1, 2), (14, 15), (16, 20), (3, 8)])
+
+
+def random_problem(seed, models=("rbf", "low rank", "linear", "sparse"), graphs=(None, "similar", "signed")):
+    """A multiclass problem of any kind: pairs of either power, weights, edges, with and without intercept."""
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(12, 30)), int(rng.integers(2, 5))
+    labelled = int(rng.integers(k, n - 4))
+    points = rng.normal(size=(n, 3))
+    y = rng.permutation(np.arange(labelled) % k)
+    rows, weights = rng.permutation(n)[:labelled], rng.uniform(0.2, 2.0, size=labelled)
+    objective = float(rng.uniform(0.2, 2.0)) * csr.MulticlassHinge(y, rows=rows, sample_weight=weights)
+    i, j = np.triu_indices(n, 1)
+    for power in (1, 2):
+        picked = rng.permutation(len(i))[: rng.integers(0, 6)]
+        pairs = np.stack([i[picked], j[picked]], axis=1)
+        costs = rng.uniform(0.2, 2.0, size=len(pairs))
+        objective = objective + float(rng.uniform(0.1, 2.0)) * csr.Dissimilarity(pairs, power=power, weights=costs)
+    graph = graphs[rng.integers(len(graphs))]
+    if graph is not None:
+        edges = random_graph(rng, n, graph == "signed")
+        objective = objective + float(rng.uniform(0.05, 1.0)) * csr.Laplacian(edges).on_scores()
+    intercept, lam = bool(rng.integers(2)), 10 ** float(rng.uniform(-2.0, 0.5))
+    model = models[rng.integers(len(models))]
+    if model in ("rbf", "low rank"):
+        squares = ((points[:, None] - points[None]) ** 2).sum(axis=2)
+        gram = np.exp(-0.5 * squares) if model == "rbf" else points @ points.T
+        return csr.Problem(csr.Kernel(gram, intercept=intercept), objective + lam * csr.RKHSNorm())
+    if model == "linear":
+        return csr.Problem(csr.Linear(points, intercept=intercept), objective + lam * csr.Ridge())
+    design = sp.csr_array(points * (rng.random(points.shape) < 0.7))
+    ridge = csr.Ridge(weights=rng.uniform(0.5, 2.0, size=3))
+    return csr.Problem(csr.Linear(design, intercept=intercept), objective + lam * ridge)
+
+
+def standard(power=1, model=None, pairs=PAIRS, **more):
+    """Eight labelled points, seven pairs."""
+    objective = csr.MulticlassHinge(Y[ROWS], rows=ROWS) + 0.05 * csr.RKHSNorm()
+    objective = objective + 0.4 * csr.Dissimilarity(pairs, power=power, **more)
+    return csr.Problem(model or csr.Kernel(RBF), objective)
+
+
+def textbook(gram, y, rows, pairs, lam1, lam2, power, intercept):
+    """Eq. (12): all n x k coefficients, scores of zero sum at all points, a quadratic form for each class."""
+    n, k = len(gram), int(y.max()) + 1
+    C, b = cp.Variable((n, k)), cp.Variable((1, k))
+    F = gram @ C + (np.ones((n, 1)) @ b if intercept else 0.0)
+    wrong = (np.arange(k)[None, :] != y[:, None]).astype(float)
+    loss = cp.sum(cp.multiply(wrong, cp.pos(F[rows] + 1.0 / (k - 1))))
+    alike = cp.sum(cp.pos(F[pairs[:, 0]] + F[pairs[:, 1]] - (k - 2) / (k - 1)) ** power)
+    norm = cp.sum([cp.quad_form(C[:, j], cp.psd_wrap(gram)) for j in range(k)])
+    problem = cp.Problem(cp.Minimize(loss + lam1 * norm + lam2 * alike), [F @ np.ones(k) == 0])
+    accuracy = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
+    return problem.solve(solver=cp.CLARABEL, **accuracy), F.value
+
+
+class TestAgainstReferences:
+    @pytest.mark.parametrize("seed", range(25))
+    def test_splitting_on_random_problems(self, seed):
+        check_solver("splitting", random_problem(seed))
+
+    @pytest.mark.parametrize("seed", range(25))
+    def test_newton_on_random_problems(self, seed):
+        check_solver("hinge_newton", random_problem(seed, models=("linear", "sparse")))
+
+    @pytest.mark.parametrize("intercept", [True, False])
+    @pytest.mark.parametrize("power", [1, 2])
+    def test_the_textbook_program(self, power, intercept):
+        problem = standard(power, csr.Kernel(RBF, intercept=intercept))
+        solution = problem.solve(tol=1e-9)
+        assert (solution.solver, solution.status) == ("splitting", "optimal")
+        best, F = textbook(RBF, Y[ROWS], ROWS, PAIRS, 0.05, 0.4, power, intercept)
+        assert_allclose(solution.objective, best, rtol=1e-7)
+        assert_allclose(solution.scores, F, atol=1e-4)
+        assert_allclose(solution.scores.sum(axis=1), 0.0, atol=1e-9)  # also where nothing is labelled
+
+    def test_a_linear_kernel_is_the_linear_model(self):
+        kernel = standard(model=csr.Kernel(X @ X.T)).solve(tol=1e-9)
+        linear = standard(model=csr.Linear(X)).solve(tol=1e-9)
+        assert (kernel.solver, linear.solver) == ("splitting", "hinge_newton")
+        assert_allclose(kernel.objective, linear.objective, rtol=1e-8)
+        assert_allclose(kernel.scores, linear.scores, atol=1e-4)
+
+    @pytest.mark.parametrize("intercept", [True, False])
+    def test_similarity_edges_are_a_warped_kernel(self, intercept):
+        graph = csr.Graph.from_edges([(3, 6), (4, 8), (0, 14), (15, 16)], [1.0, 2.0, 0.5, 1.0], n_nodes=N)
+        model = csr.Kernel(RBF, intercept=intercept)
+        base = csr.MulticlassHinge(Y[ROWS], rows=ROWS) + 0.05 * csr.RKHSNorm() + 0.4 * csr.Dissimilarity(PAIRS)
+        one = csr.Problem(model, base + 0.2 * csr.Laplacian(graph).on_scores()).solve(tol=1e-9)
+        M = (0.2 / 0.05) * graph.laplacian().toarray()
+        warped = RBF @ np.linalg.inv(np.eye(N) + M @ RBF)
+        other = csr.Problem(csr.Kernel((warped + warped.T) / 2, intercept=intercept), base).solve(tol=1e-9)
+        assert_allclose(one.objective, other.objective, rtol=1e-8)
+        assert_allclose(one.scores, other.scores, atol=1e-5)
+
+
+class TestSpecialCases:
+    @pytest.mark.parametrize("power", [1, 2])
+    def test_two_classes_are_the_binary_method(self, power):
+        labels = np.where(Y[ROWS] == 0, 0, 1)
+        pairs = csr.Dissimilarity(PAIRS, power=power)
+        two = csr.MulticlassHinge(labels, rows=ROWS) + 0.3 * pairs + 0.1 * csr.RKHSNorm()
+        one = csr.Hinge(labels, rows=ROWS) + 0.3 * pairs + 0.2 * csr.RKHSNorm()
+        fast = csr.Problem(csr.Kernel(RBF), two).solve("splitting", tol=1e-9)
+        binary = csr.Problem(csr.Kernel(RBF), one).solve("cvxpy", tol=1e-7)
+        assert_allclose(fast.objective, binary.objective, rtol=1e-6)
+        assert_allclose(fast.scores, np.column_stack([-binary.scores, binary.scores]), atol=1e-4)
+
+    def test_without_pairs_it_is_the_machine_of_lee_lin_and_wahba(self):
+        plain = csr.MulticlassHinge(Y[ROWS], rows=ROWS) + 0.05 * csr.RKHSNorm()
+        solution = csr.Problem(csr.Kernel(RBF), plain).solve(tol=1e-9)
+        best, F = textbook(RBF, Y[ROWS], ROWS, PAIRS, 0.05, 0.0, 1, True)
+        assert_allclose(solution.objective, best, rtol=1e-7)
+        assert_allclose(solution.scores, F, atol=1e-4)
+        empty = csr.Problem(csr.Kernel(RBF), plain + 1.0 * csr.Dissimilarity([])).solve(tol=1e-9)
+        assert_allclose(empty.objective, solution.objective, rtol=1e-9)
+
+    def test_a_strong_norm_leaves_only_the_intercept(self):
+        problem = csr.Problem(csr.Kernel(RBF), csr.MulticlassHinge(Y) + 1e4 * csr.RKHSNorm())
+        solution = problem.solve()
+        assert solution.status == "optimal"
+        assert_allclose(np.ptp(solution.scores, axis=0), 0.0, atol=1e-2)
+
+    def test_pairs_of_labelled_points(self):
+        for pairs in ([(0, 1)], [(0, 1), (1, 2), (5, 7)]):
+            check_solver("splitting", standard(pairs=np.array(pairs)))
+        alike = [(0, 9)]  # both of class 0: the pair contradicts the labels, which is no error
+        assert Y[0] == Y[9]
+        check_solver("splitting", standard(pairs=np.array(alike)))
+
+    def test_a_pair_that_is_similar_and_dissimilar_at_once(self):
+        graph = csr.Graph.from_edges(PAIRS[:2], n_nodes=N)
+        objective = csr.MulticlassHinge(Y[ROWS], rows=ROWS) + 0.05 * csr.RKHSNorm() + 0.4 * csr.Dissimilarity(PAIRS)
+        check_solver("splitting", csr.Problem(csr.Kernel(RBF), objective + csr.Laplacian(graph).on_scores()))
+
+    @pytest.mark.parametrize("solver", ["splitting", "hinge_newton"])
+    def test_one_labelled_point_and_classes_without_any(self, solver):
+        model = csr.Kernel(RBF) if solver == "splitting" else csr.Linear(X)
+        one = csr.MulticlassHinge([1], rows=[4], classes=(0, 1, 2)) + 0.1 * csr.RKHSNorm()
+        check_solver(solver, csr.Problem(model, one + 0.5 * csr.Dissimilarity(PAIRS)))
+        solution = csr.Problem(model, one).solve(solver)
+        assert np.argmax(solution.scores[4]) == 1
+
+    def test_zero_weights(self):
+        loss = csr.MulticlassHinge(Y[ROWS], rows=ROWS, sample_weight=[1, 0, 2, 0, 1, 1, 1, 1])
+        pairs = csr.Dissimilarity(PAIRS, weights=[0, 1, 1, 0, 1, 1, 1])
+        check_solver("splitting", csr.Problem(csr.Kernel(RBF), loss + 0.05 * csr.RKHSNorm() + 0.4 * pairs))
+
+
+class TestBehaviour:
+    @pytest.mark.parametrize("model", [csr.Kernel(RBF), csr.Linear(X)])
+    def test_warm_starts(self, model):
+        cold = standard(model=model).solve(tol=1e-8)
+        again = standard(model=model).solve(tol=1e-8, warm_start=cold)
+        assert again.status == "optimal"
+        assert again.n_iter <= cold.n_iter
+        assert_allclose(again.objective, cold.objective, rtol=1e-7)
+        weights_only = standard(model=model).solve(tol=1e-8, warm_start=(cold.coef, cold.intercept))
+        assert_allclose(weights_only.objective, cold.objective, rtol=1e-7)
+
+    @pytest.mark.parametrize("model", [csr.Kernel(RBF), csr.Linear(X)])
+    def test_limits_are_honest(self, model):
+        optimum = standard(model=model).solve(tol=1e-9)
+        for limit in ({"max_iter": 1}, {"max_iter": 5}, {"time_limit": 1e-9}):
+            with pytest.warns(csr.InaccurateWarning, match="gap"):
+                short = standard(model=model).solve(tol=1e-12, **limit)
+            assert short.status in limit
+            assert 0 <= short.objective - optimum.objective <= short.certificate.gap + 1e-9 * optimum.objective
+
+    @settings(max_examples=40, deadline=None)
+    @given(st.integers(0, 10_000), st.integers(1, 60))
+    def test_no_negative_gap(self, seed, max_iter):
+        problem = random_problem(seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", csr.InaccurateWarning)
+            solution = problem.solve(max_iter=max_iter)
+        assert solution.solver in ("splitting", "hinge_newton")
+        theta, b = problem.shaped(solution.coef, solution.intercept)
+        certificate = certify_point(problem, theta, b, solution.dual)
+        assert certificate.gap >= 0
+        assert all(record.certificate.gap >= 0 for record in solution.history)
+
+    def test_the_certificate_is_as_tight_as_the_solver(self):
+        for seed in range(10):
+            solution = random_problem(seed).solve(tol=1e-9)
+            assert solution.certificate.relative_gap <= 1e-9
+
+    @pytest.mark.parametrize("options", [{"memory": 0}, {"polish": False}, {"sigma": 0.3}])
+    def test_options_change_the_way_and_not_the_end(self, options):
+        expected = standard().solve(tol=1e-7)
+        assert_allclose(standard().solve("splitting", tol=1e-7, **options).objective, expected.objective, rtol=1e-6)
+
+    def test_refusals(self):
+        def reason(solver, model, objective):
+            return solver.accepts(csr.Problem(model, objective)).reason
+
+        loss, kernel = csr.MulticlassHinge(Y), csr.Kernel(RBF)
+        assert "two or more" in reason(splitting, kernel, csr.Hinge(Y % 2) + csr.RKHSNorm())
+        assert "no sum of hinges" in reason(splitting, kernel, csr.Multinomial(Y) + csr.RKHSNorm())
+        assert "quadratic terms of the weights only" in reason(splitting, csr.Linear(X), loss + csr.L1())
+        assert "RKHSNorm" in reason(splitting, kernel, loss + csr.Ridge())
+        assert "holds every weight" in reason(splitting, csr.Linear(X), loss + csr.Ridge(weights=[1.0, 0.0]))
+        assert "Linear models" in reason(hinge_newton, kernel, loss + csr.RKHSNorm())
+        assert "features" in reason(hinge_newton, csr.Linear(RBF), loss + csr.Ridge())
+        assert registry.choose(csr.Problem(csr.Linear(RBF), loss + csr.Ridge()), "auto") is splitting
+
+
+class TestBadInput:
+    def test_an_indefinite_kernel(self):
+        values, vectors = np.linalg.eigh(RBF)
+        indefinite = (vectors * np.where(values > 1.0, values, -values)) @ vectors.T
+        with pytest.raises(ValueError, match=r"positive semidefinite.*add at least .* to its diagonal"):
+            standard(model=csr.Kernel((indefinite + indefinite.T) / 2)).solve("splitting")
+
+    @pytest.mark.parametrize(
+        "gram, message",
+        [
+            (RBF + np.triu(np.ones((N, N)), 1), "symmetric"),
+            (np.where(np.eye(N) > 0, np.nan, RBF), "NaN"),
+            (RBF[:5], "square"),
+        ],
+    )
+    def test_other_matrices_that_are_no_kernels(self, gram, message):
+        with pytest.raises(ValueError, match=message):
+            csr.Kernel(gram)
+
+    def test_one_class(self):
+        with pytest.raises(ValueError, match="only one class"):
+            csr.MulticlassHinge([0, 0, 0])
+
+    @pytest.mark.parametrize(
+        "solver, options",
+        [("splitting", {"sigma": -1.0}), ("splitting", {"memory": -1}), ("hinge_newton", {"growth": 1})],
+    )
+    def test_options(self, solver, options):
+        with pytest.raises(ValueError, match=next(iter(options))):
+            standard(model=csr.Linear(X)).solve(solver, **options)
+
+
+class TestParts:
+    """Compiled kernels and linear algebra against plain twins."""
+
+    rng = np.random.default_rng(3)
+    costs = rng.uniform(0.5, 1.5, size=(12, 4)) * (rng.random((12, 4)) < 0.8)
+    tau = rng.normal(size=12)
+    squared = np.arange(12) % 3 == 0
+    v = rng.normal(size=(12, 4))
+    q = np.where(np.arange(12) % 2, 2.0, 1.0)
+
+    def test_reflect(self):
+        Z, V, t = np.empty_like(self.v), np.empty_like(self.v), 0.4
+        kernels_hinge.reflect(self.v, self.costs, self.tau, self.squared, t, Z, V)
+        s = self.v - self.tau[:, None]
+        linear = np.where(s > 0, np.maximum(0.0, s - t * self.costs), s)
+        expected = np.where(self.squared[:, None], np.where(s > 0, s / (1 + 2 * t * self.costs), s), linear)
+        assert_allclose(Z, expected + self.tau[:, None], atol=1e-14)
+        assert_allclose(V, centred_hinge.centred(2 * Z - self.v), atol=1e-14)
+
+    def test_sums(self):
+        s = np.maximum(0.0, self.v - self.tau[:, None])
+        powers = np.where(self.squared[:, None], s**2, s)
+        value = kernels_hinge.hinge_sum(self.v, self.costs, self.tau, self.squared)
+        assert_allclose(value, np.sum(self.costs * powers))
+        U = np.abs(self.v) * (self.costs > 0)
+        squares = U**2 / np.where(self.costs > 0, 4 * self.costs, 1.0) * self.squared[:, None]
+        value = kernels_hinge.dual_sum(U, self.costs, self.tau, self.squared)
+        assert_allclose(value, np.sum(self.tau[:, None] * U + squares))
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.integers(0, 10_000))
+    def test_feasible_points(self, seed):
+        rng = np.random.default_rng(seed)
+        U = rng.normal(0.5, 1.0, size=self.costs.shape)
+        kernels_hinge.into_domain(U, self.costs, self.squared)
+        highest = np.where(self.squared[:, None] & (self.costs > 0), np.inf, self.costs)
+        assert np.all(U >= 0) and np.all(highest >= U)
+        before = U.copy()
+        assert kernels_hinge.balance(U, self.costs, self.squared, self.q)
+        sums = self.q @ U
+        assert np.all(U >= 0) and np.all(highest >= U)
+        assert_allclose(sums, sums[0], rtol=1e-12)
+        again = U.copy()
+        assert kernels_hinge.balance(again, self.costs, self.squared, self.q)
+        assert_allclose(again, U, atol=1e-12)
+        # the balance is met by a shift of the entries between their bounds, where these suffice
+        assert np.abs(U - before).max() <= 4 * np.abs(self.q @ before - sums[0]).max()
+
+    def test_a_balance_that_cannot_be_had(self):
+        costs = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]])  # nothing in the third class: all sums must be zero
+        U = np.full((2, 3), 0.5) * (costs > 0)
+        assert kernels_hinge.balance(U, costs, np.zeros(2, dtype=bool), np.ones(2))
+        assert_allclose(U, 0.0, atol=1e-14)
+
+    @pytest.mark.parametrize("intercept", [True, False])
+    def test_polishing_solves_the_system_of_its_zones(self, intercept):
+        problem = standard(2, csr.Kernel(RBF, intercept=intercept))
+        solution = problem.solve("splitting", tol=1e-6, polish=False)
+        rows = HingeRows.of(problem)
+        everything = np.arange(len(rows.tau))
+        gram = geometry(problem, rows).columns(everything)
+        q = np.asarray(rows.R.sum(axis=1)).ravel() if intercept else None
+        bounds = Bounds(rows, everything, q)
+        v = rows.R @ solution.scores + rows.multipliers(solution.dual)
+        free, compliance, fixed = hinge_polish.zones(bounds, v, 1.0)
+        U, b = hinge_polish.polished(bounds, gram, free, compliance, fixed)
+        F = -gram @ centred_hinge.centred(U) + (0.0 if q is None else np.outer(q, b))
+        assert_allclose(F[free], (rows.tau[:, None] + compliance * U)[free], atol=1e-8)
+        if q is not None:
+            assert_allclose(q @ centred_hinge.centred(U), 0.0, atol=1e-10)
+            assert_allclose(b.sum(), 0.0, atol=1e-8)
+        bounds.offer(U, b, gram)
+        assert bounds.gap <= 1e-9
+
+    def test_newton_steps_solve_the_coupled_system(self):
+        rng = np.random.default_rng(0)
+        Phi, curvature = rng.normal(size=(15, 4)), rng.random((15, 3)) * (rng.random((15, 3)) < 0.6)
+        held, gradient = np.array([[1.0], [1.0], [1.0], [0.0]]), centred_hinge.centred(rng.normal(size=(4, 3)))
+        step = hinge_newton._newton_step(Phi, curvature, gradient, held, 0.1)
+        blocks = [np.diag([1, 1, 1, 0.1]) + Phi.T @ (curvature[:, [j]] * Phi) for j in range(3)]
+        left = np.column_stack([H @ step[:, j] for j, H in enumerate(blocks)]) + gradient
+        assert_allclose(left, left.mean(axis=1, keepdims=True) * np.ones((1, 3)), atol=1e-10)
+        assert_allclose(step.sum(axis=1), 0.0, atol=1e-10)
+
+    def test_anderson_solves_linear_systems(self):
+        rng = np.random.default_rng(1)
+        M = rng.normal(size=(6, 6))
+        M = 0.95 * M / np.linalg.norm(M, 2)
+        c, x, accelerated = rng.normal(size=6), np.zeros(6), Anderson(6, 8)
+        for _ in range(20):
+            x = accelerated.next(x, M @ x + c - x)
+        assert_allclose(x, np.linalg.solve(np.eye(6) - M, c), atol=1e-6)
+
+    def test_anderson_takes_plain_steps_along_a_line(self):
+        accelerated, x = Anderson(2, 8), np.zeros(2)
+        for _ in range(50):
+            x = accelerated.next(x, np.array([1.0, 0.5]))
+        assert np.all(np.isfinite(x)) and x[0] >= 1.0
+
+    @pytest.mark.parametrize(
+        "atom, shape", [(csr.MulticlassHinge([0, 1, 2]), (3, 3)), (csr.MulticlassHinge([0, 1]), (2, 2))]
+    )
+    def test_hinges_are_the_loss(self, atom, shape):
+        z = np.random.default_rng(0).normal(size=shape)
+        assert_allclose(atom.centred_hinges(shape[1]).value(z), atom(z))
+
+    @pytest.mark.parametrize("power", [1, 2])
+    def test_hinges_are_the_pairs(self, power):
+        pairs, _ = csr.Dissimilarity([(0, 1), (1, 2)], power=power, weights=[1.0, 0.5]).split()
+        z = 3.0 * np.random.default_rng(0).normal(size=(2, 4))
+        assert_allclose(pairs.centred_hinges(4).value(z), pairs(z))
+        with pytest.raises(ValueError, match="single output"):
+            pairs.centred_hinges(1)
