@@ -19,7 +19,7 @@ import scipy.sparse as sp
 from reporting import Report, options, progress
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, train_test_split
 
 import cvxstructreg as csr
 from cvxstructreg.datasets import (
@@ -68,8 +68,8 @@ class Newsgroups:
             if not given.quick:
                 raise
             corpus = load_corpus()
-            texts, test_texts = corpus.data[::2], corpus.data[1::2]
-            self.y, self.test_y = corpus.target[::2], corpus.target[1::2]
+            halves = train_test_split(corpus.data, corpus.target, test_size=0.5, random_state=given.seed)
+            texts, test_texts, self.y, self.test_y = halves
         least = 20
         if given.quick:
             texts, test_texts, least = texts[:1500], test_texts[:500], min(20, len(texts) // 20)
