@@ -1,0 +1,261 @@
+"""The strengths of other libraries in the convention of this one, and back.
+
+Here a loss is a SUM over rows, times sample weights, and the penalties are the formulas of their docstrings::
+
+    sum_i s_i loss_i + l1 ||w||_1 + ridge ||w||^2        (squared loss: 1/2 (f_i - y_i)^2; no 1/2 in the ridge)
+
+Others take a mean over rows, put one half before squares, or put the strength before the loss. Every function names the
+formula it translates; ``n`` is the number of rows, or the sum of their sample weights. Strengths are exact, so that the
+same data gives the same optimum; intercepts are free on both sides (liblinear penalises its own).
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Real
+from typing import Any, NamedTuple
+
+__all__ = [
+    "Strengths",
+    "from_glum",
+    "from_group_lasso",
+    "from_mean_loss",
+    "from_skglm_group_lasso",
+    "from_sklearn_logistic",
+    "from_sklearn_ridge",
+    "from_sklearn_svc",
+    "to_glum",
+    "to_group_lasso",
+    "to_mean_loss",
+    "to_skglm_group_lasso",
+    "to_sklearn_logistic",
+    "to_sklearn_ridge",
+    "to_sklearn_svc",
+]
+
+
+class Strengths(NamedTuple):
+    """``l1 * L1() + ridge * Ridge()`` beside a sum of losses."""
+
+    l1: float
+    ridge: float
+
+
+def from_sklearn_logistic(C: float, l1_ratio: float = 0.0) -> Strengths:
+    """C sum_i loss_i + l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2: LogisticRegression of scikit-learn and of celer.
+
+    celer's is the one with l1_ratio=1.
+
+    Examples
+    --------
+    >>> from_sklearn_logistic(C=2.0)
+    Strengths(l1=0.0, ridge=0.25)
+    >>> from_sklearn_logistic(C=2.0, l1_ratio=1.0)
+    Strengths(l1=0.5, ridge=0.0)
+    """
+    C, l1_ratio = _positive(C, "C"), _ratio(l1_ratio)
+    return Strengths(l1_ratio / C, (1.0 - l1_ratio) / (2.0 * C))
+
+
+def to_sklearn_logistic(l1: float, ridge: float) -> dict[str, float]:
+    """``C`` and ``l1_ratio`` of scikit-learn's LogisticRegression; see :func:`from_sklearn_logistic`.
+
+    Examples
+    --------
+    >>> to_sklearn_logistic(l1=0.0, ridge=0.25)
+    {'C': 2.0, 'l1_ratio': 0.0}
+    """
+    total = _some(_nonnegative(l1, "l1") + 2.0 * _nonnegative(ridge, "ridge"))
+    return {"C": 1.0 / total, "l1_ratio": l1 / total}
+
+
+def from_mean_loss(alpha: float, n: float, l1_ratio: float = 1.0) -> Strengths:
+    """1/n sum_i loss_i + alpha l1_ratio ||w||_1 + alpha (1 - l1_ratio)/2 ||w||^2, with squared loss 1/2 (f_i - y_i)^2.
+
+    This is Lasso and ElasticNet of scikit-learn and celer; Lasso, ElasticNet and SparseLogisticRegression of skglm; and
+    glum with P2="identity".
+
+    Examples
+    --------
+    >>> from_mean_loss(alpha=0.5, n=100)
+    Strengths(l1=50.0, ridge=0.0)
+    >>> from_mean_loss(alpha=0.5, n=100, l1_ratio=0.5)
+    Strengths(l1=25.0, ridge=12.5)
+    """
+    alpha, n, l1_ratio = _nonnegative(alpha, "alpha"), _positive(n, "n"), _ratio(l1_ratio)
+    return Strengths(n * alpha * l1_ratio, n * alpha * (1.0 - l1_ratio) / 2.0)
+
+
+def to_mean_loss(l1: float, ridge: float, n: float) -> dict[str, float]:
+    """``alpha`` and ``l1_ratio`` of the libraries in :func:`from_mean_loss`.
+
+    Examples
+    --------
+    >>> to_mean_loss(l1=25.0, ridge=12.5, n=100)
+    {'alpha': 0.5, 'l1_ratio': 0.5}
+    """
+    total = _some(_nonnegative(l1, "l1") + 2.0 * _nonnegative(ridge, "ridge"))
+    return {"alpha": total / _positive(n, "n"), "l1_ratio": l1 / total}
+
+
+def from_sklearn_ridge(alpha: float) -> Strengths:
+    """sum_i (f_i - y_i)^2 + alpha ||w||^2: Ridge and RidgeClassifier of scikit-learn, without one half at the loss.
+
+    Examples
+    --------
+    >>> from_sklearn_ridge(alpha=1.0)
+    Strengths(l1=0.0, ridge=0.5)
+    """
+    return Strengths(0.0, _nonnegative(alpha, "alpha") / 2.0)
+
+
+def to_sklearn_ridge(ridge: float) -> dict[str, float]:
+    """``alpha`` of scikit-learn's Ridge.
+
+    Examples
+    --------
+    >>> to_sklearn_ridge(0.5)
+    {'alpha': 1.0}
+    """
+    return {"alpha": 2.0 * _nonnegative(ridge, "ridge")}
+
+
+def from_sklearn_svc(C: float, n: float | None = None) -> dict[str, float]:
+    """C sum_i hinge_i + 1/2 ||h||_K^2: SVC of scikit-learn; gives ``lam1`` of MixedGraphClassifier (a sum of losses).
+
+    With ``n``, the number of labelled rows, it is lam1 of a *mean* loss, 1/n sum_i hinge_i + lam1 ||h||_K^2.
+
+    Examples
+    --------
+    >>> from_sklearn_svc(C=10.0)
+    {'lam1': 0.05}
+    """
+    return {"lam1": 1.0 / (2.0 * _positive(C, "C") * (1.0 if n is None else _positive(n, "n")))}
+
+
+def to_sklearn_svc(lam1: float, n: float | None = None) -> dict[str, float]:
+    """``C`` of scikit-learn's SVC; see :func:`from_sklearn_svc`.
+
+    Examples
+    --------
+    >>> to_sklearn_svc(0.05)
+    {'C': 10.0}
+    """
+    return {"C": from_sklearn_svc(lam1, n)["lam1"]}
+
+
+def from_glum(alpha: float, n: float, l1_ratio: float = 0.0) -> dict[str, float]:
+    """1/n sum_i loss_i + alpha l1_ratio ||w||_1 + alpha (1 - l1_ratio)/2 w'P2w: glum's GeneralizedLinearRegressor.
+
+    Gives ``lam1`` and ``lam2`` of the Laplacian elastic nets, whose L stands where P2 does (``normalized=False`` for
+    P2 = graph.laplacian()). Families "normal" and "binomial".
+
+    Examples
+    --------
+    >>> from_glum(alpha=0.5, n=100, l1_ratio=0.5)
+    {'lam1': 25.0, 'lam2': 25.0}
+    """
+    strengths = from_mean_loss(alpha, n, l1_ratio)
+    return {"lam1": strengths.l1, "lam2": 2.0 * strengths.ridge}
+
+
+def to_glum(lam1: float, lam2: float, n: float) -> dict[str, float]:
+    """``alpha`` and ``l1_ratio`` of glum; see :func:`from_glum`.
+
+    Examples
+    --------
+    >>> to_glum(lam1=25.0, lam2=25.0, n=100)
+    {'alpha': 0.5, 'l1_ratio': 0.5}
+    """
+    return to_mean_loss(lam1, _nonnegative(lam2, "lam2") / 2.0, n)
+
+
+def from_skglm_group_lasso(alpha: float, n: float) -> dict[str, float]:
+    """1/(2n) ||y - f||^2 + alpha sum_g weights_g ||w_g||: GroupLasso of skglm and celer.
+
+    Gives ``lam_group`` of GroupLassoRegressor; weights of groups are the same on both sides, 1 by default.
+
+    Examples
+    --------
+    >>> from_skglm_group_lasso(alpha=0.25, n=100)
+    {'lam_group': 25.0}
+    """
+    return {"lam_group": _nonnegative(alpha, "alpha") * _positive(n, "n")}
+
+
+def to_skglm_group_lasso(lam_group: float, n: float) -> dict[str, float]:
+    """``alpha`` of the GroupLasso of skglm and celer.
+
+    Examples
+    --------
+    >>> to_skglm_group_lasso(25.0, n=100)
+    {'alpha': 0.25}
+    """
+    return {"alpha": _nonnegative(lam_group, "lam_group") / _positive(n, "n")}
+
+
+def from_group_lasso(group_reg: float, l1_reg: float, n: float, scale_reg: str = "group_size") -> dict[str, Any]:
+    """1/(2n) sum_i loss_i + group_reg sum_g c_g ||w_g|| + l1_reg ||w||_1: the package group-lasso, version 1.5.
+
+    c_g is the square root of the group size for ``scale_reg="group_size"``, its default, and 1 for "none". Gives the
+    parameters of GroupLassoClassifier and GroupLassoRegressor. The documentation of that package has 1/n in place of
+    1/(2n), but its steps go along half the gradient, so that its results are those of the formula above. Its classifier
+    has a column of weights for each of *two* classes too: only with three or more is it the same model.
+
+    Examples
+    --------
+    >>> from_group_lasso(group_reg=0.05, l1_reg=0.01, n=100)
+    {'lam_group': 10.0, 'lam_l1': 2.0, 'group_weights': 'sqrt'}
+    """
+    if scale_reg not in ("group_size", "none", None):
+        raise ValueError(
+            f"scale_reg must be 'group_size' or 'none', got {scale_reg!r}; for others give group_weights yourself"
+        )
+    n = _positive(n, "n")
+    return {
+        "lam_group": 2.0 * n * _nonnegative(group_reg, "group_reg"),
+        "lam_l1": 2.0 * n * _nonnegative(l1_reg, "l1_reg"),
+        "group_weights": "sqrt" if scale_reg == "group_size" else None,
+    }
+
+
+def to_group_lasso(lam_group: float, lam_l1: float, n: float, group_weights: str | None = "sqrt") -> dict[str, Any]:
+    """``group_reg``, ``l1_reg`` and ``scale_reg`` of the package group-lasso; see :func:`from_group_lasso`.
+
+    Examples
+    --------
+    >>> to_group_lasso(lam_group=10.0, lam_l1=2.0, n=100)
+    {'group_reg': 0.05, 'l1_reg': 0.01, 'scale_reg': 'group_size'}
+    """
+    if group_weights not in ("sqrt", None):
+        raise ValueError(f"group_weights must be 'sqrt' or None, got {group_weights!r}; others have no name there")
+    n = _positive(n, "n")
+    return {
+        "group_reg": _nonnegative(lam_group, "lam_group") / (2.0 * n),
+        "l1_reg": _nonnegative(lam_l1, "lam_l1") / (2.0 * n),
+        "scale_reg": "group_size" if group_weights == "sqrt" else "none",
+    }
+
+
+def _nonnegative(value: float, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
+        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")
+    return float(value)
+
+
+def _positive(value: float, name: str) -> float:
+    if _nonnegative(value, name) == 0:
+        raise ValueError(f"{name} must be positive, got {value!r}")
+    return float(value)
+
+
+def _ratio(l1_ratio: float) -> float:
+    if _nonnegative(l1_ratio, "l1_ratio") > 1:
+        raise ValueError(f"l1_ratio must be between 0 and 1, got {l1_ratio!r}")
+    return float(l1_ratio)
+
+
+def _some(total: float) -> float:
+    if total == 0:
+        raise ValueError("no penalty at all has no counterpart with a ratio; one of the strengths must be positive")
+    return total
