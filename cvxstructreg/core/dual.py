@@ -20,6 +20,7 @@ from cvxstructreg.core.free_directions import free_directions, refit
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.normal_form import NormalForm, Piece
 from cvxstructreg.core.quadratic_form import DENSE_LIMIT
+from cvxstructreg.core.selection import COMPILE_FROM
 
 if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem
@@ -165,8 +166,11 @@ class _WeightDual:
         self.pull = pull
         self.points = [dual_point(piece, start.theta, dual.get(piece.number)) for piece in parts.weight_pieces]
         self.taken = self._sum(self.points)
+        # on many groups sweeps are dear, and who has a dual point has made them
+        self.large = sum(q.size for q in self.points) >= COMPILE_FROM
+        given = all(piece.number in dual for piece in parts.weight_pieces)
         if self.points:
-            self._search(sweeps)
+            self._search(1 if self.large and given else sweeps)
 
     def _sum(self, points: list[Array]) -> Array:
         """sum_t K_t'q_t."""
@@ -181,7 +185,7 @@ class _WeightDual:
         stuck = self._stuck(self.taken)
         if stuck.any():
             bounds.append(self._scaled_down(self.points, self.taken))
-            spread = self._spread(stuck) if self._matters(stuck) else None
+            spread = self._spread(stuck) if self._matters(stuck) and not self.large else None
             if spread is not None:
                 bounds.append(self._scaled_down(spread, self._sum(spread)))
         return max(bounds)
@@ -298,7 +302,9 @@ class _WeightDual:
                     np.zeros_like(self.left),
                 )
                 q = self.points[number]
-                self.points[number] = piece.atom.repair(q, piece.K, left, bound, piece.scale, SWEEPS_AT_ONCE)
+                self.points[number] = piece.atom.repair(
+                    q, piece.K, left, bound, piece.scale, min(sweeps, SWEEPS_AT_ONCE)
+                )
             self.taken = self._sum(self.points)
         return sum(q.size for q in self.points) > SMALL_STACK
 

@@ -290,7 +290,7 @@ def huber_curvature(
             h[n_kept] = curvature
             n_kept += 1
             starts[n_kept] = count
-    return starts[: n_kept + 1].copy(), places[:count].copy(), a[:count].copy(), h[:n_kept].copy()
+    return starts[: n_kept + 1], places[:count], a[:count], h[:n_kept]
 
 
 @njit(cache=True)

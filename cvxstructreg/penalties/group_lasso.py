@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import cvxpy as cp
 import numpy as np
+from numpy.typing import NDArray
 
 from cvxstructreg.core.atom import Array, Atom
 from cvxstructreg.core.selection import COMPILE_FROM, Selection
@@ -77,6 +78,20 @@ class GroupLasso(Atom):
         return float(
             norm_sum(np.array(groups.indptr), indices, np.array(groups.weights), np.ascontiguousarray(z[:, 0]))
         )
+
+    def selected(self, coef: Any) -> NDArray[np.int64]:
+        """The numbers of the groups with a weight that is not zero, where their cost is counted.
+
+        Solvers that keep copies of the groups return exact zeros, so that these are the groups whose copies are not
+        zero; a group that is left out has no weight that is not zero.
+
+        Examples
+        --------
+        >>> from cvxstructreg import Groups
+        >>> GroupLasso(Groups([[0, 1], [1, 2], [3]], n_features=4)).selected([0.0, 0.0, 1.5, 0.0])
+        array([1])
+        """
+        return np.flatnonzero((self.groups.norms(coef) > 0) & (self.groups.weights > 0))
 
     def prox(self, v: Array, t: float) -> Array:
         """v - E'q with the q in the balls of radius t c_g that explains most of v."""

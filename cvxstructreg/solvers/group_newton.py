@@ -138,7 +138,7 @@ class _State:
         features = np.flatnonzero(self.inside)
         if not len(features):
             return
-        chosen = self._flat(features)
+        chosen, self.sub = self._flat(features), None  # the old one is as large as the new one
         norms = Restricted(self.stack, chosen, self.q, join_singles=self.parts.n_outputs == 1)
         self.sub = Subproblem(self.parts, self.X, features, self.lam[chosen], norms)
         start = self.theta[features].ravel(), self.b

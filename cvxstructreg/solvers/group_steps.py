@@ -76,7 +76,7 @@ class PlainSteps:
         rest = kernels.huber_curvature(*self.huber, point.w, free.view(np.uint8), identity)
         diagonal = identity + sub.quadratic_diagonal + np.asarray(sub.squares @ curvature).ravel()
         kernels.subtract_squares(*rest, diagonal)
-        floor = 1e-10 * float(diagonal[free].max(initial=0.0)) + 1e-300
+        floor = 1e-10 * typical_size(diagonal[free])
         added = damping * np.maximum(diagonal, 0.0) + floor
         added_b = damping * curvature.sum(axis=0) + floor
         identity += added
@@ -160,7 +160,7 @@ class CompiledSteps:
         H += np.tril(H, -1).T
         H[np.arange(f), np.arange(f)] += identity
         diagonal = np.maximum(np.diag(H), 0.0)
-        H[np.diag_indices(f + 1)] = diagonal * (1.0 + damping + 1e-6) + 1e-10 * diagonal.max() + 1e-300
+        H[np.diag_indices(f + 1)] = diagonal * (1.0 + damping + 1e-6) + 1e-10 * typical_size(diagonal)
         w, slope, lam = np.r_[point.w[chosen], 0.0], point.slope[chosen], np.r_[sub.lam[chosen], 0.0]
         g = np.r_[slope - lam[:f] * np.where(w[:f] != 0, np.sign(w[:f]), -np.sign(slope)), point.slope_b]
         p = model_minimum(kernels.model_sweeps, H, g, w, lam, accuracy)
@@ -243,6 +243,12 @@ class Newton:
                 return trial, length
             length *= 0.5
         return point, 0.0
+
+
+def typical_size(diagonal: Array) -> float:
+    """The geometric mean of the positive numbers: columns may be of very different scale."""
+    positive = diagonal[diagonal > 0]
+    return float(np.exp(np.mean(np.log(positive)))) if positive.size else 1e-290
 
 
 def conjugate_gradients(product: Callable[[Array], Array], r: Array, diagonal: Array, accuracy: float) -> Array:

@@ -152,7 +152,12 @@ def conjugate_gradients(
     for i in range(len(curvature)):
         for e in range(starts[i], starts[i + 1]):
             diagonal[places[e]] += curvature[i] * kept[e] ** 2
-    floor = 1e-10 * (diagonal.max() if count > 0 else 0.0) + 1e-300
+    logs, positive = 0.0, 0
+    for j in range(count):
+        if diagonal[j] > 0.0:
+            logs += np.log(diagonal[j])
+            positive += 1
+    floor = 1e-10 * np.exp(logs / max(positive, 1)) if positive > 0 else 1e-300
     diagonal_b = np.sum(curvature)
     for j in range(count):
         added = damping * max(diagonal[j], 0.0) + floor
