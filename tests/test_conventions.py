@@ -147,14 +147,14 @@ def celer_agrees(celer):
 
 def group_lasso_agrees(group_lasso):
     peer = group_lasso.GroupLasso(
-        groups=[0, 0, 1, 1, 1, 2], group_reg=0.05, l1_reg=0.02, n_iter=20_000, tol=1e-10, supress_warning=True
+        groups=[0, 0, 1, 1, 1, 2], group_reg=0.05, l1_reg=0.02, n_iter=3_000, tol=1e-8, supress_warning=True
     ).fit(X, TARGET)
     strengths = conventions.from_group_lasso(0.05, 0.02, N)
     ours = GroupLassoRegressor([[0, 1], [2, 3, 4], [5]], **strengths, tol=1e-12).fit(X, TARGET)
     np.testing.assert_allclose(ours.coef_, peer.coef_[:, 0], atol=1e-4)
     classes = np.digitize(TARGET, [-0.5, 0.5])
     peer = group_lasso.LogisticGroupLasso(
-        groups=[0, 0, 1, 1, 1, 2], group_reg=0.01, l1_reg=0.004, n_iter=50_000, tol=1e-12, supress_warning=True
+        groups=[0, 0, 1, 1, 1, 2], group_reg=0.01, l1_reg=0.004, n_iter=3_000, tol=1e-8, supress_warning=True
     ).fit(X, classes)
     strengths = conventions.from_group_lasso(0.01, 0.004, N)
     ours = GroupLassoClassifier([[0, 1], [2, 3, 4], [5]], **strengths, tol=1e-12).fit(X, classes)

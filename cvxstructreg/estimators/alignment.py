@@ -163,9 +163,9 @@ def _as_groups(groups: Any, columns: Columns) -> Groups:
     names = [str(name) for name in groups] if isinstance(groups, Mapping) else None
     if isinstance(groups, str) or not isinstance(groups, Iterable):
         raise TypeError(f"groups must be a Groups, a list of lists or a dict of lists, got {type(groups).__name__}")
-    lists = [group if isinstance(group, str) or not isinstance(group, Iterable) else list(group)
-             for group in (groups.values() if isinstance(groups, Mapping) else groups)]  # fmt: skip
-    members = [member for group in lists if not isinstance(group, str) for member in group]
+    given = list(groups.values() if isinstance(groups, Mapping) else groups)
+    lists = [group if isinstance(group, str) or not isinstance(group, Iterable) else list(group) for group in given]
+    members = [member for group in lists if isinstance(group, list) for member in group]
     if members and all(isinstance(member, str) for member in members):
         if columns.names is None:
             raise ValueError(
