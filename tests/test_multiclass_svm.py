@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import cvxstructreg as csr
 from cvxstructreg.core import centred_hinge
@@ -19,6 +19,7 @@ from cvxstructreg.solvers import hinge_newton, hinge_polish, kernels_hinge, regi
 from cvxstructreg.solvers.anderson import Anderson
 from cvxstructreg.solvers.hinge_bounds import Bounds
 from cvxstructreg.solvers.hinge_rows import HingeRows, geometry
+from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.testing import check_solver
 from random_problems import random_graph
 
@@ -286,6 +287,25 @@ class TestParts:
         expected = np.where(self.squared[:, None], np.where(s > 0, s / (1 + 2 * t * self.costs), s), linear)
         assert_allclose(Z, expected + self.tau[:, None], atol=1e-14)
         assert_allclose(V, centred_hinge.centred(2 * Z - self.v), atol=1e-14)
+
+    @pytest.mark.parametrize("n", [1, 5, 64, 150])
+    def test_mirror(self, n):
+        matrix = np.random.default_rng(n).normal(size=(n, n))
+        mirrored = matrix.copy()
+        kernels_hinge.mirror(mirrored)
+        assert_array_equal(mirrored, np.triu(matrix) + np.triu(matrix, 1).T)
+
+    def test_a_bordered_inverse_is_the_inverse(self, monkeypatch):
+        monkeypatch.setattr(splitting, "FEW", np.inf)  # border whenever rows enter
+        problem = standard(1, pairs=np.array([(i, i + 12) for i in range(12)]))
+        start = Iterate(np.zeros((N, K)), np.zeros(K))
+        run = splitting._Run(problem, start, 1e-8, None, 8, True)
+        first = len(run.W)
+        steps = run.steps()
+        while run.left > 1e-8:
+            next(steps)
+        assert len(run.W) > first
+        assert_allclose(run.inverse, np.linalg.inv(run.K + np.eye(len(run.W)) / run.sigma), rtol=1e-7, atol=1e-9)
 
     def test_sums(self):
         s = np.maximum(0.0, self.v - self.tau[:, None])

@@ -14,6 +14,8 @@ from cvxstructreg.core.memory import require_memory
 
 #: Eigenvalues above -PSD_ROUND_OFF times the largest count as round-off; parts of gram of PSD_ROWS rows are checked.
 PSD_ROUND_OFF, PSD_ROWS = 1e-8, 400
+#: Weights of which at most one row in so many is not zero are multiplied with these rows of gram only.
+FEW_ROWS = 4
 ZERO_GRAM = "gram is zero everywhere: its only function is zero, and there is nothing to fit"
 
 
@@ -131,6 +133,9 @@ class Kernel(Model):
         if not v.any():
             return np.zeros_like(v)
         if v.shape[1] > 1:
+            used = np.flatnonzero(v.any(axis=1))
+            if FEW_ROWS * used.size <= len(v):  # gram is symmetric: its rows are its columns, and lie together
+                return np.asarray((v[used].T @ self.design[used]).T)
             return np.asarray(self.design @ v)
         fortran = self.design if self.design.flags.f_contiguous else self.design.T
         return np.asarray(scipy.linalg.blas.dsymv(1.0, fortran, np.ascontiguousarray(v[:, 0])))[:, None]

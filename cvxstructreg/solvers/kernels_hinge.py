@@ -147,3 +147,14 @@ def balance(U: Array, costs: Array, squared: np.ndarray, q: Array) -> bool:
             return False
         U[:, j] = u
     return True
+
+
+@numba.njit(cache=True)
+def mirror(matrix: Array) -> None:
+    """Copy the part above the diagonal below it, in place, block by block."""
+    n, size = len(matrix), 64
+    for first in range(0, n, size):
+        for start in range(0, first + size, size):
+            for i in range(first, min(first + size, n)):
+                for j in range(start, min(start + size, i)):
+                    matrix[i, j] = matrix[j, i]

@@ -34,6 +34,8 @@ LOOK, RELAXATION, SIGMA = 10, 1.8, 5.0
 POLISH_BELOW, POLISH_SHARE, POLISH_STEPS = 1e-3, 0.3, 6
 #: Multiplications that fit into the time a step takes whatever its size.
 OVERHEAD = 1e6
+#: Up to this part of new rows, the inverse is bordered and not made anew.
+FEW = 0.1
 #: So many looks without any progress of the gap end the run.
 PATIENCE = 1000
 
@@ -69,6 +71,7 @@ class _Run(WorkingRows):
         self.v = (self.Z_start + self.U_start / self.sigma)[self.W]
         self.spent, self.tried_at = 0.0, np.inf
         self._enter()
+        self._factorise()
 
     def _first_sigma(self) -> float:
         """Multipliers over scores, as the kernel has it, but no more than costs over margins, 1 / (k - 1)."""
@@ -78,28 +81,45 @@ class _Run(WorkingRows):
     def _enter(self) -> None:
         """Prepare everything for a new set of working rows."""
         self.K = np.ascontiguousarray(self.K_all[self.W])
-        require_psd(self.K, self.geometry.unit)
         self.new_bounds()
         self.Z, self.V = np.empty_like(self.v), np.empty_like(self.v)
-        self._factorise()
 
     def _factorise(self) -> None:
-        """N with A = N V for the V of all classes, and the weights that give b."""
-        m, q = len(self.W), self.bounds.q
-        shifted = self.K.copy()
+        """The inverse of K + I / sigma."""
+        m = len(self.W)
+        require_psd(self.K, self.geometry.unit)
+        shifted = self.K.T.copy()  # symmetric, and transposed in the order that LAPACK takes
         shifted[np.diag_indices(m)] += 1.0 / self.sigma
-        factor, failed = scipy.linalg.lapack.dpotrf(shifted, overwrite_a=True)
+        factor, failed = scipy.linalg.lapack.dpotrf(shifted.T, overwrite_a=True, lower=1)
         if failed:
             raise np.linalg.LinAlgError("the kernel of the working rows is not positive semidefinite")
-        inverse = scipy.linalg.lapack.dpotri(factor, overwrite_c=True)[0]
-        upper = np.triu(inverse)
-        self.N = upper + np.triu(inverse, 1).T
+        self.inverse = scipy.linalg.lapack.dpotri(factor, overwrite_c=True, lower=1)[0].T
+        self.kernels.mirror(self.inverse)
+        self.spent += m**3
+        self._prepare()
+
+    def _border(self, count: int) -> bool:
+        """The same from the inverse without the last ``count`` rows; False if that does not work."""
+        old = len(self.W) - count
+        B, corner = self.K[:old, old:], self.K[old:, old:] + np.eye(count) / self.sigma
+        solved = self.inverse @ B
+        factor, failed = scipy.linalg.lapack.dpotrf(corner - B.T @ solved)
+        if failed:
+            return False
+        schur = scipy.linalg.cho_solve((factor, False), np.eye(count))
+        side = -solved @ schur
+        self.inverse = np.block([[self.inverse - side @ solved.T, side], [side.T, schur]])
+        self._prepare()
+        return True
+
+    def _prepare(self) -> None:
+        """N with A = N V for the V of all classes, and the weights that give b."""
+        self.N, q = self.inverse, self.bounds.q
         if q is not None:
             Nq = self.N @ q
-            self.N -= np.outer(Nq, Nq) / (q @ Nq)
+            self.N = self.N - np.outer(Nq, Nq) / (q @ Nq)
             self.to_b = Nq / (q @ Nq)
         self.anderson = Anderson(self.v.size, self.memory)
-        self.spent += m**3
 
     def steps(self) -> Iterator[Iterate]:
         """The iterates, for ever."""
@@ -177,7 +197,8 @@ class _Run(WorkingRows):
         return self.geometry.lift(self.W, best.A, best.b)
 
     def _exchange(self, staying: np.ndarray, entering: np.ndarray, Z: Array) -> None:
-        if len(staying) < len(self.W):
+        shrunk = len(staying) < len(self.W)
+        if shrunk:
             self.W, self.K_all, self.v = self.W[staying], self.K_all[:, staying], self.v[staying]
         if entering.size:
             self.W = np.concatenate([self.W, entering])
@@ -185,6 +206,8 @@ class _Run(WorkingRows):
             self.v = np.vstack([self.v, Z[entering]])
         self.tried_at = np.inf
         self._enter()
+        if not (not shrunk and len(entering) <= FEW * len(self.W) and self._border(len(entering))):
+            self._factorise()
         self._step()
 
     def _balance_sigma(self) -> None:
