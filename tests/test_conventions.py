@@ -4,6 +4,7 @@ import importlib
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression
 from sklearn.linear_model import Ridge as SklearnRidge
 from sklearn.svm import SVC
@@ -23,6 +24,8 @@ X = RNG.normal(size=(60, 6))
 TARGET = X @ [1.0, 0.5, 0.0, -1.0, 0.0, 0.0] + 0.3 * RNG.normal(size=60)
 LABEL = (TARGET + RNG.normal(size=60) > 0).astype(int)
 N = len(X)
+# scikit-learn before 1.8 looks at l1_ratio only when told so
+ELASTIC_NET = {"penalty": "elasticnet"} if sklearn.__version__ < "1.8" else {}
 
 
 def fitted(loss, strengths):
@@ -38,7 +41,8 @@ def same(ours, coef, intercept, atol=1e-5):
 @pytest.mark.parametrize("l1_ratio", [0.0, 0.4, 1.0])
 @pytest.mark.parametrize("C", [0.2, 3.0])
 def test_logistic_regression_of_scikit_learn(C, l1_ratio):
-    peer = LogisticRegression(C=C, l1_ratio=l1_ratio, solver="saga", tol=1e-9, max_iter=20_000).fit(X, LABEL)
+    peer = LogisticRegression(C=C, l1_ratio=l1_ratio, solver="saga", tol=1e-9, max_iter=20_000, **ELASTIC_NET)
+    peer.fit(X, LABEL)
     strengths = conventions.from_sklearn_logistic(C, l1_ratio)
     same(fitted(Logistic(LABEL), strengths), peer.coef_, peer.intercept_)
     back = conventions.to_sklearn_logistic(*strengths)

@@ -66,6 +66,16 @@ def test_groups_and_features_with_their_names(sentence_model, groups, vectorizer
         assert (row.name, row.weight) == (names[row.number], sentence_model.coef_[0, row.number])
 
 
+def test_groups_dropped_and_other_names(sentence_model, groups):
+    sentences = [f"sentence {g}" for g in range(groups.n_groups)]
+    kept, dropped = sentence_model.selected_groups(sentences), sentence_model.dropped_groups(sentences)
+    assert sorted(row.number for row in kept + dropped) == list(range(groups.n_groups))
+    assert all(row.name == f"sentence {row.number}" for row in kept + dropped)
+    assert {row.norm for row in dropped} == {0.0}
+    with pytest.raises(ValueError, match="names has 1 entries"):
+        sentence_model.selected_groups(["one"])
+
+
 def test_log_odds_of_removing_a_sentence(sentence_model, corpus, vectorizer):
     sentences = corpus.sentences[0]
     rows = sentence_model.sentence_table(sentences, vectorizer)

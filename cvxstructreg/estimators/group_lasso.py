@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,12 +56,27 @@ class GroupSelection(LinearEstimator):
     def _norms(self, coef: Any) -> NDArray[np.float64]:
         return self.groups_.norms(coef)
 
-    def selected_groups(self) -> list[SelectedGroup]:
+    def selected_groups(self, names: Sequence[str] | None = None) -> list[SelectedGroup]:
         """The groups that the model keeps, the largest norm first, as rows ``(number, name, norm, features)``.
 
         A group is kept if some of its weights are not zero. With ``solver="admm"`` it is kept if its copy of the
-        weights is not zero, as in the paper; the weights themselves rarely agree with the copies there.
+        weights is not zero, as in the paper; the weights themselves rarely agree with the copies there. ``names`` are
+        other names for the groups as given, such as the ``sentences_`` of a
+        :class:`cvxstructreg.groups.SentenceGroups`.
         """
         check_is_fitted(self)
+        return self._group_rows(self._groups_kept, names)
+
+    def dropped_groups(self, names: Sequence[str] | None = None) -> list[SelectedGroup]:
+        """The other groups, in the same form."""
+        check_is_fitted(self)
+        return self._group_rows(~self._groups_kept, names)
+
+    def _group_rows(self, chosen: NDArray[np.bool_], names: Sequence[str] | None) -> list[SelectedGroup]:
         norms = self._norms(np.atleast_2d(self.coef_).T)
-        return selected_groups(self.groups_, self._groups_kept, norms, self._group_numbers, self._feature_labels)
+        rows = selected_groups(self.groups_, chosen, norms, self._group_numbers, self._feature_labels)
+        if names is None:
+            return rows
+        if self._group_numbers.max(initial=0) >= len(names):
+            raise ValueError(f"names has {len(names)} entries; give one for each group as given to the model")
+        return [row._replace(name=names[row.number]) for row in rows]
