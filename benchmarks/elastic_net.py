@@ -33,7 +33,7 @@ from cvxstructreg.core.certificate import certify_point
 ACCURACIES = (1e-4, 1e-6)
 REPEATS = 3
 #: Seconds for the ladder of one peer on one problem; a run longer than this is not repeated.
-LADDER, LONG = 2.0, 1.0
+LADDER, LONG = 1.0, 1.0
 LASSO, NET = "lasso (lam2 = 0)", "Laplacian elastic net"
 HELD_OUT = {
     "autos/motorcycles": ("rec.autos", "rec.motorcycles"),
@@ -53,6 +53,7 @@ def certified_gap(problem: csr.Problem, coef: Any, intercept: float) -> float:
 def climb(problem: csr.Problem, fit: Fit, seconds: float) -> dict[float, tuple[float, float]]:
     """For each accuracy the loosest tolerance of the peer that reaches it, and the gap there, as far as time allows."""
     found: dict[float, tuple[float, float]] = {}
+    fit(1e-3)  # whatever has to be compiled is not held against it
     began, tolerance, gap = time.process_time(), 1e-2, np.inf
     while len(found) < len(ACCURACIES) and tolerance > 1e-13:
         gap = certified_gap(problem, *fit(tolerance))
@@ -182,7 +183,7 @@ def elastic_net() -> Iterator[Result]:
 
 
 def against_cvxpy() -> Iterator[Result]:
-    """1,000 x 2,000 by CVXPY; a slow solver runs once."""
+    """1,000 x 2,000 by CVXPY, each solver once; ECOS is left out: ninety seconds were not enough for it."""
     X, y = data.dense_problem(1000, 2000)
     model, loss, network = csr.Linear(X), csr.Logistic(y), csr.Laplacian(data.ring_graph(2000), normalized=True)
     lam, work = 0.05 * lambda_max(X, y), "1,000 x 2,000 dense, ring"
@@ -197,7 +198,6 @@ def against_cvxpy() -> Iterator[Result]:
     for name, options in (
         ("CLARABEL", {"tol_gap_rel": 1e-8, "max_threads": 1}),
         ("SCS", {"eps_abs": 1e-6, "eps_rel": 1e-6, "max_iters": 20_000}),
-        ("ECOS", {"reltol": 1e-8}),
     ):
         began = time.process_time()
         with warnings.catch_warnings():

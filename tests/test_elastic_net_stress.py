@@ -314,3 +314,17 @@ def test_scores_of_sparse_weights_are_scores(sparse):
             theta[list(used)] = rng.normal(size=(len(used), k))
             np.testing.assert_allclose(model.scores(theta, b), X @ theta + b, atol=1e-12)
         model.columns  # noqa: B018  made once, then used
+
+
+def test_correlated_features_and_a_strong_network_take_few_iterations():
+    """Passes over the coordinates take small steps here although far from the optimum."""
+    rng, n, d = np.random.default_rng(0), 1000, 2000
+    X = rng.normal(size=(n, d)) + 0.5 * rng.normal(size=(n, 1))
+    truth = np.zeros(d)
+    truth[rng.choice(d, size=d // 20, replace=False)] = rng.normal(size=d // 20)
+    y = (X @ truth + rng.normal(size=n) > 0).astype(int)
+    nodes = np.arange(d)
+    pairs = np.concatenate([np.stack([nodes, (nodes + step) % d], axis=1) for step in (1, 2, 3)])
+    lam, ring = 0.05 * np.abs(X.T @ (y - y.mean())).max(), csr.Graph.from_edges(pairs, n_nodes=d)
+    objective = csr.Logistic(y) + lam * csr.L1() + csr.Laplacian(ring, normalized=True)
+    assert certified(csr.Problem(csr.Linear(X), objective), "working_set").n_iter <= 25

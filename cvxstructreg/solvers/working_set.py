@@ -35,6 +35,9 @@ SMALLEST_SET = 100
 #: A quadratic model is solved to this part of the violation, a working set to that part of its first violation.
 INNER = 0.3
 ENOUGH = 0.1
+#: Steps of a pass say little about the violation where features are correlated: two Newton steps in a row that leave
+#: more of it than SLOW make the next ones solve their models SHARPER.
+SLOW, SHARPER, SHARPEST = 0.7, 0.1, 0.01
 #: Outer iterations without progress before it gives up, and objectives that count as equal.
 STALLED = 5
 ROUND_OFF = 1e-13
@@ -115,6 +118,7 @@ class State:
         self.Qw = np.zeros(d)
         self.kernels.add_columns(Q, self.support, self.w[self.support], self.Qw)
         self.slope, self.score = np.empty(d), np.empty(d)
+        self.inner, self.slow = INNER, 0
         self.refresh()
 
     def iterate(self, exhausted: bool = False, promising: bool | None = None) -> Iterate:
@@ -192,11 +196,14 @@ class State:
         features = self.working_set()
         first = worst = self.kernels.violations(features, self.w, self.slope, self.box, self.score)
         for _ in range(max_newton):
-            if not self.newton_step(features, INNER * worst, max_epochs):
+            before = worst
+            if not self.newton_step(features, self.inner * worst, max_epochs):
                 break
             self.kernels.gradient_on(self.X, features, self.g, self.slope)
             self.slope[features] += self.Qw[features]
             worst = self.kernels.violations(features, self.w, self.slope, self.box, self.score)
+            self.slow = self.slow + 1 if worst > SLOW * before else 0
+            self.inner = max(SHARPER * self.inner, SHARPEST) if self.slow > 1 else min(3.0 * self.inner, INNER)
             if worst <= ENOUGH * first:
                 break
 
