@@ -50,6 +50,7 @@ CAPABILITIES = (
     "quadratic",
     "separable",
     "blocks",
+    "hinges",
     "centred_hinges",
     "repair",
 )
@@ -74,6 +75,7 @@ class Atom:
     ``quadratic(m)``          f(w) = w'Mw: the :class:`~cvxstructreg.core.quadratic_form.QuadraticForm` M
     ``separable()``           f(w) = sum of c_j |w_j| and bounds: a :class:`~cvxstructreg.core.separable.Separable`
     ``blocks()``              (indptr, c) with f(z) = sum_g c_g ||z_g||, g the rows indptr[g] to indptr[g + 1] - 1
+    ``hinges()``              (y, s) with f(z) = sum_i s_i (1 - y_i z_i)_+, as arrays of one number for each row
     ``centred_hinges(k)``     sums of hinges of centred rows: :class:`~cvxstructreg.core.centred_hinge.CentredHinges`
     ``repair(u, K, left, ...)``  a better u for the bound of a certificate; see ``BlockNorms.repair``
     ========================  ==============================================================================
@@ -117,6 +119,7 @@ class Atom:
         def quadratic(self, m: int) -> QuadraticForm: ...
         def separable(self) -> Separable: ...
         def blocks(self) -> tuple[NDArray[np.int64], Array]: ...
+        def hinges(self) -> tuple[Array, Array]: ...
         def centred_hinges(self, k: int) -> CentredHinges: ...
         def repair(self, u: Array, K: Any, left: Array, bound: Array, scale: float, sweeps: int) -> Array: ...
         @classmethod

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+#: Bytes that are not worth asking for.
+SMALL = 1e8
+
 
 def available_memory() -> float:
     """Bytes that can be allocated without swapping; infinity where the system does not say."""
@@ -30,6 +33,8 @@ def require_memory(needed: float, what: str, remedy: str) -> None:
         ...
     MemoryError: a matrix of 10^9 rows and columns needs 8,000,000,000.0 GB, and ... available; use fewer rows
     """
+    if needed <= SMALL:
+        return
     there = available_memory()
     if needed > there:
         raise MemoryError(f"{what} needs {needed / 1e9:,.1f} GB, and {there / 1e9:,.1f} GB are available; {remedy}")

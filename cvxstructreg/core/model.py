@@ -13,7 +13,7 @@ from cvxstructreg.core.atom import Array
 from cvxstructreg.core.memory import require_memory
 
 #: Eigenvalues above -PSD_ROUND_OFF times the largest count as round-off; parts of gram of PSD_ROWS rows are checked.
-PSD_ROUND_OFF, PSD_ROWS = 1e-8, 400
+PSD_ROUND_OFF, PSD_ROWS = 1e-8, 200
 #: Weights of which at most one row in so many is not zero are multiplied with these rows of gram only.
 FEW_ROWS = 4
 ZERO_GRAM = "gram is zero everywhere: its only function is zero, and there is nothing to fit"
@@ -143,8 +143,8 @@ class Kernel(Model):
     def require_psd(self) -> None:
         """Raise if gram is seen not to be positive semidefinite, by the Cholesky factor of (a part of) it.
 
-        Up to PSD_ROWS rows this is a proof. Beyond, a part of as many rows is looked at, and the solvers that work on
-        gram as it is raise the same error as soon as they meet a negative ``v'gram v``.
+        Up to PSD_ROWS rows this is a proof. Beyond, a part of half as many rows is looked at, and the solvers that work
+        on gram as it is raise the same error as soon as they meet a negative ``v'gram v``.
         """
         if self._known_psd or self._spectrum is not None:
             return
@@ -152,7 +152,7 @@ class Kernel(Model):
         diagonal = self.design.diagonal()
         if not diagonal.any() and not self.design.any():
             raise ValueError(ZERO_GRAM)
-        picked = np.arange(n) if n <= PSD_ROWS else np.linspace(0, n - 1, PSD_ROWS).astype(int)
+        picked = np.arange(n) if n <= PSD_ROWS else np.linspace(0, n - 1, PSD_ROWS // 2).astype(int)
         part = self.design if n <= PSD_ROWS else self.design[np.ix_(picked, picked)]
         top = max(float(diagonal.max()), float(part.sum()) / len(picked))
         shifted = part + (PSD_ROUND_OFF * max(top, np.finfo(float).tiny)) * np.eye(len(picked))
@@ -200,7 +200,7 @@ def not_psd(smallest: float, largest: float) -> ValueError:
 
 def _symmetric(gram: Array) -> Array:
     """The matrix itself if it is symmetric, its symmetric part if it is so up to round-off, else an error."""
-    scale, worst = np.finfo(float).tiny, 0.0
+    scale, worst = float(np.finfo(float).tiny), 0.0
     if not (gram.flags.c_contiguous or gram.flags.f_contiguous):
         gram = np.ascontiguousarray(gram)
     for first in range(0, gram.shape[0], 512):  # in blocks: no further matrix of this size

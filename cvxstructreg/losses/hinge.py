@@ -52,6 +52,10 @@ class Hinge(BinaryLoss):
             return np.inf
         return float(-np.sum(a))
 
+    def hinges(self) -> tuple[Array, Array]:
+        """The labels and the weights of the rows."""
+        return self.y[:, 0].copy(), np.array(self.sample_weight)
+
     def dual_box(self) -> tuple[Array, Array]:
         """-y u in [0, s]."""
         return np.minimum(0.0, -self.y * self.weight_column), np.maximum(0.0, -self.y * self.weight_column)

@@ -8,17 +8,27 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers import (
     admm,
     group_newton,
+    hinge_newton,
     irls,
+    kernel_cg,
     lbfgs,
+    multipliers,
     paper_admm,
     proximal_gradient,
     reference,
+    splitting,
     truncated_newton,
+    warped,
     working_set,
 )
 from cvxstructreg.solvers.iterate import Refusal
 
 SOLVERS: tuple[ModuleType, ...] = (
+    hinge_newton,
+    splitting,
+    kernel_cg,
+    warped,
+    multipliers,
     truncated_newton,
     working_set,
     group_newton,
@@ -50,7 +60,7 @@ def refusals(problem: Problem) -> dict[str, str]:
 def choose(problem: Problem, name: str) -> ModuleType:
     """The solver of that name, or the first that accepts the problem for "auto"."""
     if name == "auto":
-        return accepting(problem)[0]
+        return next(solver for solver in SOLVERS if solver.accepts(problem) is None)
     for solver in SOLVERS:
         if name == solver.NAME:
             answer = solver.accepts(problem)

@@ -1,0 +1,218 @@
+"""Solves with I + M gram, where M is a sum of quadratic forms: what a graph does to a kernel.
+
+A graph term lam2 h'Mh beside the norm lam1 ||h||^2 is the norm of another kernel, gram' = gram (I + M gram)^-1 with
+M = (lam2 / lam1) M. It is computed in this form, from a few right-hand sides, and never as gram minus something: that
+difference loses as many digits as M has, and is then no longer positive semidefinite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.memory import require_memory
+from cvxstructreg.core.quadratic_form import QuadraticForm
+
+#: From this many rows on, the factors are made in single precision and the solutions refined in double precision.
+SINGLE_FROM = 1000
+#: Refinement ends at this relative residual, or when a step gains less than a factor of two.
+REFINED, REFINEMENTS = 1e-11, 8
+#: trace(M gram) / n from which on the solution is refined with residuals from the edges.
+STRONG = 1e4
+#: Columns of a large dense matrix that are multiplied at once by a sparse one: so many of all rows stay in the cache.
+COLUMNS, LARGE = 128, 1_000_000
+
+
+class GraphOperator:
+    """M = sum of c_t M_t for quadratic forms M_t, as products, and what can be had of its sparse structure."""
+
+    def __init__(self, scaled: Sequence[tuple[float, QuadraticForm]], n: int) -> None:
+        self.n = n
+        kept = [(c, form) for c, form in scaled if c > 0]
+        self.operators = [(c, form) for c, form in kept if form.is_operator]
+        self.plain = [(c, form) for c, form in kept if not form.is_operator]
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether there is no form at all."""
+        return not self.operators and not self.plain
+
+    @cached_property
+    def matrix(self) -> Any:
+        """The sum of the plain forms, sparse (or dense, if one of them is); None if there are none."""
+        total: Any = None
+        for c, form in self.plain:
+            total = c * form.matrix if total is None else total + c * form.matrix
+        return sp.csr_array(total) if sp.issparse(total) else total
+
+    @property
+    def n_edges(self) -> float:
+        """Rows of :attr:`factor`; infinite if there is none."""
+        if self.operators or not self.plain or any(not sp.issparse(form.factor) for _, form in self.plain):
+            return np.inf
+        return sum(form.factor.shape[0] for _, form in self.plain)
+
+    @cached_property
+    def factor(self) -> Any:
+        """Sparse N with M = N'N, if every form has such a factor, else None."""
+        if self.n_edges == np.inf:
+            return None
+        return sp.csr_array(sp.vstack([np.sqrt(c) * form.factor for c, form in self.plain]))
+
+    @cached_property
+    def touched(self) -> np.ndarray:
+        """The rows that are not zero; all of them unless M is a sparse matrix."""
+        if self.operators or not sp.issparse(self.matrix):
+            return np.arange(0 if self.is_zero else self.n)
+        return np.flatnonzero(np.diff(self.matrix.indptr))
+
+    def apply(self, V: Array) -> Array:
+        """M V."""
+        total = np.zeros_like(V) if self.matrix is None else _times(self.matrix.astype(V.dtype, copy=False), V)
+        for c, form in self.operators:
+            total += c * form.apply(V)
+        return total
+
+    def apply_by_edges(self, V: Array) -> Array:
+        """M V as N'(N V): differences first, which a matrix with large entries would lose to round-off."""
+        total = np.zeros_like(V)
+        for c, form in (*self.plain, *self.operators):
+            total += c * form.apply(V)
+        return total
+
+    def trace_bound(self, gram: Array) -> float:
+        """An upper bound of trace(M gram) for sums of (w_i - s w_j)^2, from the diagonals alone."""
+        traces = sum(c * float(form.main_diagonal.sum()) for c, form in (*self.plain, *self.operators))
+        return 2.0 * traces * float(gram.diagonal().max())
+
+    def trace_with(self, gram: Array) -> float:
+        """trace(M gram)."""
+        total = 0.0
+        if sp.issparse(self.matrix):
+            rows = np.repeat(np.arange(self.n), np.diff(self.matrix.indptr))
+            total += float(self.matrix.data @ gram[rows, self.matrix.indices])
+        elif self.matrix is not None:
+            total += float(np.sum(self.matrix * gram))
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(self.n, 8)) if self.operators else None
+        for c, form in self.operators:  # an estimate: the mean of r'M gram r over random signs r
+            assert signs is not None
+            total += c * float(np.sum(form.apply(signs) * (gram @ signs))) / signs.shape[1]
+        return total
+
+
+def _times(matrix: Any, V: Array) -> Array:
+    """A sparse (or dense) matrix times a wide dense one, a few columns at a time."""
+    if not sp.issparse(matrix) or V.size <= LARGE:
+        return np.asarray(matrix @ V)
+    out = np.empty((matrix.shape[0], V.shape[1]), dtype=V.dtype)
+    for first in range(0, V.shape[1], COLUMNS):
+        out[:, first : first + COLUMNS] = matrix @ np.ascontiguousarray(V[:, first : first + COLUMNS])
+    return out
+
+
+class Warp:
+    """X = (I + M gram)^-1 Y, with one factorisation: in the space of the edges if they are few, else of the nodes."""
+
+    def __init__(self, gram: Array, operator: GraphOperator) -> None:
+        self.gram, self.operator = gram, operator
+        self.nodes = nodes = operator.touched
+        self.by_edges = operator.n_edges < len(nodes)
+        size = min(operator.n_edges, len(nodes))
+        require_memory(
+            16.0 * size * size,
+            f"the warped kernel of a graph on {len(nodes):,} nodes",
+            'use a linear model, solver="kernel_cg" with a smooth loss, or a graph on fewer nodes',
+        )
+
+    def solve(self, Y: Array) -> Array:
+        """X."""
+        if self.operator.is_zero:
+            return Y.copy()
+        if self.by_edges:
+            N = self.operator.factor
+            image = N @ (self.gram @ Y)
+            return np.asarray(Y - N.T @ scipy.linalg.cho_solve(self._edges, image, check_finite=False))
+        if len(self.nodes) == self.operator.n:
+            return self._solve_nodes(Y)
+        # rows that M does not touch stay as they are
+        X, outside = Y.copy(), Y.copy()
+        outside[self.nodes] = 0.0
+        right = Y - self.operator.apply(self.gram @ outside)
+        X[self.nodes] = self._solve_nodes(right[self.nodes])
+        return X
+
+    @cached_property
+    def _edges(self) -> Any:
+        """The Cholesky factor of I + N gram N'."""
+        N = self.operator.factor
+        inner = _times(N, np.ascontiguousarray(_times(N, self.gram).T))
+        inner[np.diag_indices_from(inner)] += 1.0
+        return scipy.linalg.cho_factor((inner + inner.T) / 2, overwrite_a=True, check_finite=False)
+
+    @cached_property
+    def _part(self) -> tuple[GraphOperator, Array]:
+        """M and gram on the touched nodes."""
+        if len(self.nodes) == self.operator.n:
+            return self.operator, self.gram
+        gram = self.gram[np.ix_(self.nodes, self.nodes)]
+        if self.operator.n_edges < np.inf:
+            part = QuadraticForm(factor=sp.csr_array(self.operator.factor[:, self.nodes]))
+        else:
+            part = QuadraticForm(matrix=sp.csr_array(self.operator.matrix[self.nodes][:, self.nodes]))
+        return GraphOperator([(1.0, part)], len(self.nodes)), gram
+
+    def _system(self, single: bool) -> Any:
+        """The LU factors of I + M gram."""
+        operator, gram = self._part
+        system = operator.apply(gram.astype(np.float32) if single else gram)
+        np.einsum("ii->i", system)[:] += 1.0
+        # the transposed view is in Fortran order, and the factors of the transposed matrix serve as well
+        getrf = scipy.linalg.lapack.sgetrf if single else scipy.linalg.lapack.dgetrf
+        lu, pivots, failed = getrf(np.ascontiguousarray(system, np.float32 if single else None).T, overwrite_a=True)
+        return None if failed > 0 else (lu, pivots)
+
+    @cached_property
+    def _single(self) -> Any:
+        return self._system(True) if len(self.nodes) >= SINGLE_FROM else None
+
+    @cached_property
+    def _double(self) -> Any:
+        factors = self._system(False)
+        if factors is None:
+            raise np.linalg.LinAlgError("I + M gram is singular: gram is not positive semidefinite")
+        return factors
+
+    def _solve_nodes(self, Y: Array) -> Array:
+        if self._single is not None:
+            X = self._refined(Y)
+            if X is not None:
+                return X
+        X = np.asarray(scipy.linalg.lapack.dgetrs(*self._double, Y, trans=1)[0])
+        operator, gram = self._part
+        if operator.trace_bound(gram) > STRONG * operator.n:
+            for _ in range(2):
+                left = Y - X - operator.apply_by_edges(gram @ X)
+                X = X + scipy.linalg.lapack.dgetrs(*self._double, left, trans=1)[0]
+        return X
+
+    def _refined(self, Y: Array) -> Array | None:
+        """The solution from factors of single precision; None if that does not converge."""
+        operator, gram = self._part
+        X, left = np.zeros_like(Y), Y
+        goal = REFINED * np.linalg.norm(Y, axis=0)
+        size = np.full(Y.shape[1], np.inf)
+        for _ in range(REFINEMENTS):
+            X = X + scipy.linalg.lapack.sgetrs(*self._single, left.astype(np.float32), trans=1)[0]
+            left = Y - X - operator.apply(gram @ X)
+            was, size = size, np.linalg.norm(left, axis=0)
+            if np.all(size <= goal):
+                return np.asarray(X)
+            if not np.all(size <= np.maximum(0.5 * was, goal)):
+                break
+        return None

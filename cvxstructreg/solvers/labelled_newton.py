@@ -1,0 +1,178 @@
+"""Newton steps for linear models whose loss touches few rows and whose other terms are quadratic.
+
+The gradient of the quadratic terms is linear in the point: conjugate gradients know its change along a step, so that a
+Newton step costs no product with X beyond their own. One iteration is one product with X, one with X' and one with the
+graph on the examples, preconditioned by the diagonal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.composed_forms import PulledForm
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.smoothed_hinge import SmoothedHinge
+from cvxstructreg.core.warp import GraphOperator
+
+#: A Newton step is solved to this relative residual at first; it falls with the gradient.
+FIRST_RESIDUAL, MAX_CG, MAX_NEWTON = 0.3, 2000, 200
+
+
+@dataclass(eq=False)
+class Point:
+    """w, b, the labelled scores z, the gradient (g, gb) of the quadratic terms and their value."""
+
+    w: Array
+    b: float
+    z: Array
+    g: Array
+    gb: float
+    value: float
+
+    def move(self, step: Point, length: float) -> None:
+        """Go along a direction, for which (g, gb) is the Hessian of the quadratic terms times it."""
+        slope = float(self.g @ step.w) + self.gb * step.b
+        curved = float(step.g @ step.w) + step.gb * step.b
+        self.value += length * slope + 0.5 * length * length * curved
+        self.w += length * step.w
+        self.b += length * step.b
+        self.z += length * step.z
+        self.g += length * step.g
+        self.gb += length * step.gb
+
+
+class LabelledNewton:
+    """The quadratic terms of a problem with a Linear model, and Newton's method for them plus a smooth loss."""
+
+    def __init__(self, problem: Problem, rows: Any) -> None:
+        model, parts = problem.model, problem.normal_form
+        n, d = model.design.shape
+        self.X, self.rows, self.intercept = model.design, rows, model.intercept
+        self.XT = self.X.T
+        self.Xl = self.X[rows]
+        on_scores = [(form.scale, form.form) for form in parts.score_forms]
+        on_values, self.forms, self.ridge = [], [], np.zeros(d)
+        for scaled in parts.weight_forms:
+            form = scaled.form
+            if isinstance(form, PulledForm) and form.design is self.X:
+                on_values.append((scaled.scale, form.form))
+            elif form.diagonal is not None:
+                self.ridge += scaled.scale * form.diagonal
+            else:
+                self.forms.append(scaled)
+        self.graph = GraphOperator(on_scores + on_values, n)
+        self.pull = np.zeros(n)
+        if self.intercept and on_scores:
+            self.pull = GraphOperator(on_scores, n).apply(np.ones((n, 1)))[:, 0]
+        self.pull_total = float(self.pull.sum())
+        self.mu = float(parts.ridge.min())
+        rows_of_graph = sum((c * form.main_diagonal for c, form in on_scores + on_values), np.zeros(n))
+        fixed = sum((scaled.scale * scaled.form.main_diagonal for scaled in self.forms), self.ridge)
+        self.squares = _squared(self.Xl)
+        self.diagonal = 2.0 * (np.asarray(_squared(self.X).T @ rows_of_graph) + fixed)
+        self.products = 0
+
+    def hessian(self, p: Array, pb: float) -> tuple[Array, float, Array]:
+        """The Hessian of the quadratic terms times (p, pb), and the labelled scores of that direction."""
+        self.products += 1
+        h = np.asarray(self.X @ p)
+        out, out_b = 2.0 * self.ridge * p, 0.0
+        if not self.graph.is_zero:
+            bent = self.graph.apply(h[:, None])[:, 0]
+            if self.intercept:
+                bent = bent + pb * self.pull
+                out_b = 2.0 * (float(self.pull @ h) + pb * self.pull_total)
+            out += 2.0 * np.asarray(self.XT @ bent)
+        for scaled in self.forms:
+            out += scaled.grad(p[:, None])[:, 0]
+        return out, out_b, h[self.rows] + pb
+
+    def point(self, theta: Array, b: Array) -> Point:
+        """A point with all its images."""
+        w, start = theta[:, 0].copy(), float(b[0])
+        g, gb, z = self.hessian(w, start)
+        return Point(w, start, z, g, gb, 0.5 * (float(w @ g) + start * gb))
+
+    def minimise(self, at: Point, loss: SmoothedHinge, goal: float) -> float:
+        """Newton steps, in place, until ||gradient||^2 / (4 mu) is below ``goal``; returns that bound."""
+        first = None
+        for _ in range(MAX_NEWTON):
+            slope = loss.grad(at.z[:, None])[:, 0]
+            g = at.g + self.Xl.T @ slope
+            gb = at.gb + float(slope.sum()) if self.intercept else 0.0
+            size = float(g @ g) + gb * gb
+            if size / (4.0 * self.mu) <= goal:
+                break
+            first = first or size
+            accuracy = max(min(FIRST_RESIDUAL, (size / first) ** 0.25) ** 2 * size, 0.5 * 4.0 * self.mu * goal)
+            curved = loss.hess_diag(at.z[:, None])[:, 0]
+            if not curved.any():  # all rows at their bounds: let no free intercept run away
+                curved += 0.1 * loss.lipschitz()
+            step = self._step(curved, g, gb, accuracy)
+            length = self._length(at, step, loss)
+            if length <= 0:
+                break
+            at.move(step, length)
+        return size / (4.0 * self.mu)
+
+    def _step(self, curved: Array, g: Array, gb: float, accuracy: float) -> Point:
+        """Conjugate gradients for (quadratic Hessian + Xl'diag(curved)Xl) step = -(g, gb)."""
+        scale = 1.0 / (self.diagonal + self.squares.T @ curved)
+        scale_b = 1.0 / max(2.0 * self.pull_total + float(curved.sum()), 1e-300) if self.intercept else 0.0
+        r, rb = -g, -gb
+        step = Point(np.zeros_like(g), 0.0, np.zeros(len(self.rows)), np.zeros_like(g), 0.0, 0.0)
+        y, yb = scale * r, scale_b * rb
+        p, pb, energy = y.copy(), yb, float(r @ y) + rb * yb
+        for _ in range(MAX_CG):
+            q, qb, z = self.hessian(p, pb)
+            bent = curved * z
+            full, full_b = q + self.Xl.T @ bent, qb + float(bent.sum()) if self.intercept else 0.0
+            length = energy / (float(p @ full) + pb * full_b)
+            step.w += length * p
+            step.b += length * pb
+            step.z += length * z
+            step.g += length * q
+            step.gb += length * qb
+            r = r - length * full
+            rb -= length * full_b
+            if float(r @ r) + rb * rb <= accuracy:
+                break
+            y, yb = scale * r, scale_b * rb
+            was, energy = energy, float(r @ y) + rb * yb
+            p, pb = y + (energy / was) * p, yb + (energy / was) * pb
+        return step
+
+    def _length(self, at: Point, step: Point, loss: SmoothedHinge) -> float:
+        """The minimum along the step, where the derivative changes sign: it costs only the labelled rows."""
+        slope = float(at.g @ step.w) + at.gb * step.b
+        curved = float(step.g @ step.w) + step.gb * step.b
+
+        def derivative(length: float) -> float:
+            inner = loss.grad((at.z + length * step.z)[:, None])[:, 0]
+            return slope + length * curved + float(inner @ step.z)
+
+        if derivative(0.0) >= 0:
+            return 0.0
+        low, high = 0.0, 1.0
+        while derivative(high) < 0 and high < 64.0:
+            low, high = high, 2.0 * high
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            if derivative(middle) > 0:
+                high = middle
+            else:
+                low = middle
+        return 0.5 * (low + high)
+
+
+def _squared(matrix: Any) -> Any:
+    squares = matrix.copy()
+    if sp.issparse(squares):
+        squares.data **= 2
+        return squares
+    return squares**2

@@ -1,0 +1,96 @@
+"""A kernel problem with graph terms as a problem of the labelled rows alone.
+
+    minimize  loss(f_l) + lam1 ||h||^2 + graph terms of h and of f = h + b
+
+has the minimum of  loss(Q a + u b) + lam1 (a'Qa + s b^2)  over l + 1 numbers, where Q is the warped kernel between the
+labelled rows. With no graph on f the intercept is free (u = 1, s = 0); a graph on f that a constant does not satisfy
+(one with dissimilarity edges) holds it: u = 1 - gram' m and s = 1'm - m'gram' m with m = M_f 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.core.model import Kernel
+from cvxstructreg.core.normal_form import Piece
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.quadratic_form import QuadraticForm
+from cvxstructreg.core.warp import GraphOperator, Warp
+from cvxstructreg.solvers.iterate import Refusal
+
+
+def refusal(problem: Problem) -> Refusal | None:
+    """Why a problem has no reduced form, in words; None if it has one."""
+    if not isinstance(problem.model, Kernel):
+        return Refusal("it is for Kernel models")
+    parts = problem.normal_form
+    if not parts.rkhs:
+        return Refusal("it needs the function norm, RKHSNorm(), and no other term on the weights")
+    if len(parts.score_pieces) != 1 or not isinstance(parts.score_pieces[0].atom, Loss):
+        return Refusal("it takes one loss and quadratic terms of the scores only")
+    if problem.n_outputs != 1:
+        return Refusal("it takes a single output")
+    return None
+
+
+class ReducedKernel:
+    """Q, u and s of a problem, and the way back to the weights."""
+
+    def __init__(self, problem: Problem) -> None:
+        model, parts = problem.model, problem.normal_form
+        assert isinstance(model, Kernel)
+        self.piece: Piece = parts.score_pieces[0]
+        self.lam = parts.rkhs
+        loss = self.piece.atom
+        assert isinstance(loss, Loss)
+        n = model.n_rows
+        self.rows = np.arange(n) if loss.rows is None else loss.rows
+        self.n, gram = n, model.design
+        on_scores = [(form.scale / self.lam, form.form) for form in parts.score_forms]
+        on_values = [(form.scale / self.lam, form.form) for form in parts.function_forms]
+        self.operator = GraphOperator(on_scores + on_values, n)
+        self.intercept = model.intercept
+        self.pull: Array | None = None  # m = M_f 1, where it is not zero
+        if self.intercept and on_scores:
+            m = GraphOperator(on_scores, n).apply(np.ones((n, 1)))
+            if np.abs(m).max() > 1e-12 * sum(c * float(form.main_diagonal.max()) for c, form in on_scores):
+                self.pull = m
+        self._solve(gram, on_scores)
+
+    def _solve(self, gram: Array, on_scores: list[tuple[float, QuadraticForm]]) -> None:
+        count = len(self.rows)
+        if self.operator.is_zero:
+            self.columns, self.Q = None, gram if count == self.n else gram[np.ix_(self.rows, self.rows)]
+        else:
+            right = np.zeros((self.n, count + (self.pull is not None)), order="F")
+            right[self.rows, np.arange(count)] = 1.0
+            if self.pull is not None:
+                right[:, count:] = self.pull
+            solved = Warp(gram, self.operator).solve(right)
+            self.columns = solved[:, :count]
+            Q = gram[self.rows] @ self.columns
+            self.Q = (Q + Q.T) / 2
+        self.u, self.s = np.ones(count), 0.0
+        if self.pull is not None:
+            self.shift = solved[:, count:]
+            values = -(gram @ self.shift)  # h that answers to a constant 1
+            self.u = 1.0 + values[self.rows, 0]
+            # a sum of terms that are not negative, in place of a difference
+            with_constant = 1.0 + values
+            self.s = max(0.0, -float(np.sum(self.shift * values)))
+            self.s += float(np.sum(with_constant * GraphOperator(on_scores, self.n).apply(with_constant)))
+            others = self.operator.apply(values) - GraphOperator(on_scores, self.n).apply(values)
+            self.s += max(0.0, float(np.sum(values * others)))
+
+    def expand(self, a: Array, b: float) -> tuple[Array, Array]:
+        """The weights and the intercept that belong to (a, b)."""
+        theta = np.zeros((self.n, 1))
+        if self.columns is None:
+            theta[self.rows, 0] = a
+        else:
+            theta[:, 0] = self.columns @ a
+        if self.pull is not None:
+            theta -= b * self.shift
+        return theta, np.array([b if self.intercept else 0.0])

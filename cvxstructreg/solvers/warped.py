@@ -1,0 +1,134 @@
+"""The direct way for kernels with graphs: the warped kernel between the labelled rows, then a machine of that size.
+
+One factorisation of I + M gram (with as many right-hand sides as there are labels) takes the graph and the unlabelled
+rows out of the problem. What is left has one number for each label: the hinge loss is then a quadratic program in a
+box, a smooth loss a few Newton steps.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import numpy as np
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.certificate import objective_scale
+from cvxstructreg.core.model import Kernel
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.solvers.box_program import BoxProgram
+from cvxstructreg.solvers.graph_strength import warn_if_graph_dominates
+from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.reduced_kernel import ReducedKernel, refusal
+
+NAME = "warped"
+ITERATES = False  # its cost is the factorisation, of which there is one
+ON_KERNELS = True
+
+#: Without compiler, up to this many labels, the quadratic program is solved by the interior point method; and up to
+#: this many where a graph holds the intercept, which may make it so ill-conditioned that decomposition is slow.
+INTERIOR_ROWS, INTERIOR_ROWS_TIED = 300, 2000
+#: From this many examples on, loading the compiler pays.
+COMPILE_FROM = 500
+
+
+def accepts(problem: Problem) -> Refusal | None:
+    """A Kernel model with the function norm, one hinge or twice differentiable loss, and graphs on its examples."""
+    refused = refusal(problem)
+    if refused is not None:
+        return refused
+    atom = problem.normal_form.score_pieces[0].atom
+    if not atom.can("hinges") and not atom.can("grad", "hess_diag"):
+        return Refusal(f"{atom!r} is neither a hinge nor twice differentiable row by row")
+    return None
+
+
+def run(problem: Problem, start: Iterate, tol: float) -> Generator[Iterate, None, None]:
+    """It has no options."""
+    model = problem.model
+    assert isinstance(model, Kernel)
+    model.require_psd()
+    reduced = ReducedKernel(problem)
+    warn_if_graph_dominates(reduced.operator, model.design)
+    piece = reduced.piece
+    steps: Any = _hinge if piece.atom.can("hinges") else _smooth
+    for a, b, u in steps(problem, reduced, tol):
+        theta, intercept = reduced.expand(a, b)
+        yield Iterate(theta, intercept, {} if u is None else {piece.number: u}, promising=True)
+    yield Iterate(theta, intercept, {} if u is None else {piece.number: u}, exhausted=True)
+
+
+def _hinge(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tuple[Array, float, Array]]:
+    """Points of better and better accuracy, with their dual points."""
+    y, weights = reduced.piece.atom.hinges()
+    C = reduced.piece.scale * weights / (2.0 * reduced.lam)
+    g = y * reduced.u if reduced.intercept else None
+    counted = np.flatnonzero(C > 0)  # rows of weight zero have no freedom
+    if counted.size < C.size:
+        K = reduced.Q[np.ix_(counted, counted)]
+        program = BoxProgram(K, y[counted], C[counted], None if g is None else g[counted], reduced.s)
+    else:
+        program = BoxProgram(reduced.Q, y, C, g, reduced.s)
+    # objectives here are 2 lam1 times smaller than those of the problem
+    goal = 0.3 * tol * objective_scale(problem, 0.0) / (2.0 * reduced.lam)
+    compiled = reduced.n >= COMPILE_FROM or "cvxstructreg.solvers.kernels_smo" in sys.modules
+    for inner, b in _points(program, compiled, tol, goal):
+        a = np.zeros_like(C)
+        a[counted] = inner
+        yield y * a, b, (-2.0 * reduced.lam * y * a)[:, None]
+
+
+def _points(program: BoxProgram, compiled: bool, tol: float, goal: float) -> Iterator[tuple[Array, float]]:
+    if len(program.C) <= (INTERIOR_ROWS_TIED if program.s > 0 else 0 if compiled else INTERIOR_ROWS):
+        for accuracy in (0.05 * tol, 1e-3 * tol, 1e-6 * tol):
+            a, b = program.interior_point(accuracy)
+            yield (a, b) if program.gap(a, b) <= goal else program.polish(a, b, goal)
+        return
+    from cvxstructreg.solvers.decomposition import Decomposition
+
+    steps = Decomposition(program)
+    for accuracy in (1e-3, 1e-5, 1e-7, 1e-9):
+        a, b = steps.run(accuracy)
+        yield program.polish(a, b, goal)
+
+
+def _smooth(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tuple[Array, float, None]]:
+    """Damped Newton steps on loss(Q a + u b) + lam1 (a'Qa + s b^2)."""
+    piece, Q, u, s, lam = reduced.piece, reduced.Q, reduced.u, reduced.s, reduced.lam
+    atom, scale, count = piece.atom, piece.scale, len(reduced.u)
+    a, b, free = np.zeros(count), 0.0, reduced.intercept
+
+    def value(a: Array, b: float) -> float:
+        image = Q @ a
+        scores = image + u * b
+        return scale * atom.value(scores[:, None]) + lam * (max(0.0, float(a @ image)) + s * b * b)
+
+    current = value(a, b)
+    for _ in range(200):
+        scores = (Q @ a + u * b)[:, None]
+        slope = scale * atom.grad(scores)[:, 0]
+        curved = scale * atom.hess_diag(scores)[:, 0]
+        left, left_b = slope + 2.0 * lam * a, float(u @ slope) + 2.0 * lam * s * b
+        error = float(left @ (Q @ left)) / (4.0 * lam)
+        if error <= 0.3 * tol * objective_scale(problem, current):
+            yield a, b, None
+        system = np.zeros((count + free, count + free))
+        system[:count, :count] = curved[:, None] * Q
+        system[np.arange(count), np.arange(count)] += 2.0 * lam
+        right = -left
+        if free:
+            system[:count, count] = curved * u
+            system[count, :count] = (curved * u) @ Q
+            system[count, count] = max(float(curved @ u**2) + 2.0 * lam * s, 1e-12 * (1.0 + float(curved.max())))
+            right = np.append(right, -left_b)
+        step = np.linalg.solve(system, right)
+        da, db, length = step[:count], float(step[count]) if free else 0.0, 1.0
+        reached = value(a + da, b + db)
+        while not reached < current and length > 1e-8:
+            length *= 0.5
+            reached = value(a + length * da, b + length * db)
+        if not reached < current:
+            break
+        a, b, current = a + length * da, b + length * db, reached
+    yield a, b, None

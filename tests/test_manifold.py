@@ -1,0 +1,397 @@
+"""Manifold regularization with mixed graphs: three routes, four losses, three conventions for the intercept."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.svm import SVC
+
+import cvxstructreg as csr
+from cvxstructreg.core.composed_forms import PowerForm, PulledForm
+from cvxstructreg.core.memory import require_memory
+from cvxstructreg.core.quadratic_form import QuadraticForm
+from cvxstructreg.core.smoothed_hinge import SmoothedHinge
+from cvxstructreg.core.warp import GraphOperator, Warp
+from cvxstructreg.solvers.box_program import BoxProgram
+from cvxstructreg.solvers.decomposition import Decomposition
+from cvxstructreg.solvers.graph_strength import GraphDominatesWarning
+from cvxstructreg.warped_kernel import WarpedKernel
+
+LAM1, LAM2 = 0.2, 0.4
+LOSSES = {"hinge": csr.Hinge, "squared hinge": csr.SquaredHinge, "squared": csr.Squared, "logistic": csr.Logistic}
+# the intercept and what the graph acts on
+CONVENTIONS = {"no bias": (False, "on_scores"), "graph on f": (True, "on_scores"), "graph on h": (True, "on_function")}
+
+
+def mixed_graph(n, edges, rng, share=0.3):
+    pairs = {tuple(sorted(map(int, rng.choice(n, 2, replace=False)))) for _ in range(edges)}
+    signs = np.where(rng.random(len(pairs)) < share, -1.0, 1.0)
+    return csr.Graph.from_edges(sorted(pairs), signs * rng.uniform(0.5, 2.0, len(pairs)), n_nodes=n)
+
+
+class Instance:
+    """Points, a mixed graph, and labels for some of them."""
+
+    def __init__(self, seed, n=24, labels=9, edges=50):
+        rng = np.random.default_rng(seed)
+        self.X = rng.normal(size=(n, 3))
+        self.gram = np.exp(-((self.X[:, None] - self.X[None]) ** 2).sum(-1) / 2)
+        self.rows = rng.choice(n, labels, replace=False)
+        self.y = np.where(self.X[self.rows, 0] + 0.3 * rng.normal(size=labels) > 0, 1.0, -1.0)
+        self.y[:2] = 1.0, -1.0
+        self.graph = mixed_graph(n, edges, rng)
+        self.weights = rng.uniform(0.5, 2.0, labels)
+
+    def problem(self, loss, convention, kernel=True, power=1, normalized=False, weighted=False):
+        bias, how = CONVENTIONS[convention]
+        model = csr.Kernel(self.gram, intercept=bias) if kernel else csr.Linear(self.X, intercept=bias)
+        penalty = csr.Laplacian(self.graph, normalized=normalized, power=power)
+        data = LOSSES[loss](self.y, rows=self.rows, sample_weight=self.weights if weighted else None)
+        return csr.Problem(model, data + LAM1 * csr.RKHSNorm() + LAM2 * getattr(penalty, how)())
+
+
+def textbook(instance, loss, convention, power=1, normalized=False, weighted=False):
+    """The optimum by a CVXPY problem written by hand, from the matrix of the graph."""
+    n, s = len(instance.gram), instance.weights if weighted else np.ones(len(instance.y))
+    theta, b = cp.Variable(n), cp.Variable()
+    bias, how = CONVENTIONS[convention]
+    h = instance.gram @ theta
+    f = h + b if bias else h
+    z, y = f[instance.rows], instance.y
+    losses = {
+        "hinge": lambda: s @ cp.pos(1 - cp.multiply(y, z)),
+        "squared hinge": lambda: s @ cp.square(cp.pos(1 - cp.multiply(y, z))),
+        "squared": lambda: 0.5 * s @ cp.square(z - y),
+        "logistic": lambda: s @ cp.logistic(-cp.multiply(y, z)),
+    }
+    L = instance.graph.laplacian(normalized=normalized).toarray()
+    M = np.linalg.matrix_power(L, power)
+    graph = cp.quad_form(f if how == "on_scores" else h, cp.psd_wrap((M + M.T) / 2))
+    norm = cp.quad_form(theta, cp.psd_wrap(instance.gram))
+    return cp.Problem(cp.Minimize(losses[loss]() + LAM1 * norm + LAM2 * graph)).solve(solver=cp.CLARABEL)
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_all_routes_find_the_same_optimum(loss, convention):
+    for seed, options in ((0, {}), (1, {"power": 3, "normalized": True}), (2, {"weighted": True})):
+        instance = Instance(seed)
+        problem = instance.problem(loss, convention, **options)
+        expected = textbook(instance, loss, convention, **options)
+        names = ["cvxpy", "warped", "multipliers" if loss == "hinge" else "kernel_cg"]
+        solutions = {name: problem.solve(name, tol=1e-8) for name in names}
+        for name, solution in solutions.items():
+            assert solution.status == "optimal", name
+            assert solution.objective == pytest.approx(expected, rel=1e-6), name
+            assert np.allclose(solution.scores, solutions["warped"].scores, atol=2e-3), name
+        assert problem.solve().solver in names
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_linear_kernel_is_the_linear_model(loss, convention):
+    instance = Instance(3)
+    linear = instance.problem(loss, convention, kernel=False)
+    instance.gram = instance.X @ instance.X.T
+    kernel = instance.problem(loss, convention)
+    name = "multipliers" if loss == "hinge" else "newton"
+    found = linear.solve(name, tol=1e-8)
+    assert found.status == "optimal"
+    assert found.objective == pytest.approx(kernel.solve("warped", tol=1e-8).objective, rel=1e-6)
+    assert found.objective == pytest.approx(linear.solve("cvxpy").objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_sparse_data_take_the_linear_route(convention):
+    instance = Instance(4)
+    dense = instance.problem("hinge", convention, kernel=False).solve("multipliers", tol=1e-8)
+    instance.X = sp.csr_array(instance.X)
+    solution = instance.problem("hinge", convention, kernel=False).solve(tol=1e-8)
+    assert solution.solver == "multipliers"
+    assert solution.objective == pytest.approx(dense.objective, rel=1e-7)
+
+
+def test_hinge_with_the_graph_on_h_is_a_machine_with_the_warped_kernel():
+    instance = Instance(5)
+    solution = instance.problem("hinge", "graph on h").solve(tol=1e-10)
+    warped = WarpedKernel(instance.gram, instance.graph, LAM2 / LAM1)
+    machine = SVC(C=1 / (2 * LAM1), kernel="precomputed", tol=1e-8)
+    machine.fit(warped.gram(instance.rows), instance.y)
+    scores = machine.decision_function(warped.between(instance.gram, instance.rows))
+    assert np.allclose(solution.scores, scores, atol=1e-6)
+    assert solution.intercept == pytest.approx(machine.intercept_[0], abs=1e-6)
+
+
+def test_least_squares_without_bias_have_a_closed_form():
+    instance = Instance(6)
+    # Squared has the factor 1/2, so that twice its strengths are those of the formula
+    solution = instance.problem("squared", "no bias").solve("kernel_cg", tol=1e-13)
+    K = WarpedKernel(instance.gram, instance.graph, LAM2 / LAM1)
+    a = np.linalg.solve(K.gram(instance.rows) + 2 * LAM1 * np.eye(len(instance.y)), instance.y)
+    assert np.allclose(solution.scores, K.between(instance.gram, instance.rows) @ a, atol=1e-6)
+
+
+def test_a_bias_with_the_graph_on_f_is_a_machine_without_bias():
+    instance = Instance(7)
+    solution = instance.problem("squared", "graph on f").solve("kernel_cg", tol=1e-13)
+    K = WarpedKernel(instance.gram, instance.graph, LAM2 / LAM1, on_scores=True)
+    a = np.linalg.solve(K.gram(instance.rows) + 2 * LAM1 * np.eye(len(instance.y)), instance.y)
+    assert np.allclose(solution.scores, K.between(instance.gram, instance.rows) @ a, atol=1e-6)
+
+
+def test_the_conventions_differ_with_dissimilarity_edges_and_only_then():
+    instance = Instance(8)
+    on_f, on_h = (instance.problem("hinge", name).solve(tol=1e-9) for name in ("graph on f", "graph on h"))
+    assert np.abs(on_f.scores - on_h.scores).max() > 1e-2
+    assert abs(on_f.objective - on_h.objective) > 1e-2
+    instance.graph = instance.graph.similarity()
+    on_f, on_h = (instance.problem("hinge", name).solve(tol=1e-9) for name in ("graph on f", "graph on h"))
+    assert on_f.objective == pytest.approx(on_h.objective, rel=1e-8)
+
+
+@settings(max_examples=30)
+@given(
+    seed=st.integers(0, 10**6),
+    loss=st.sampled_from(list(LOSSES)),
+    convention=st.sampled_from(list(CONVENTIONS)),
+    edges=st.integers(1, 60),
+    size=st.sampled_from([1e-3, 1.0, 1e3]),
+)
+def test_no_certificate_claims_too_much(seed, loss, convention, edges, size):
+    instance = Instance(seed, n=14, labels=6, edges=edges)
+    instance.gram = size * instance.gram
+    problem = instance.problem(loss, convention)
+    best = problem.solve("warped", tol=1e-10)
+    assert best.certificate.gap >= 0
+    assert best.certificate.relative_gap <= 1e-9
+    rough = problem.solve("multipliers" if loss == "hinge" else "kernel_cg", tol=1e-3)
+    assert rough.certificate.gap >= 0
+    assert rough.certificate.lower_bound <= best.objective * (1 + 1e-9)
+    assert rough.objective >= best.certificate.lower_bound * (1 - 1e-9)
+
+
+def test_conjugate_gradients_hand_over_to_the_direct_way_when_the_graph_is_strong():
+    instance = Instance(9, n=150, labels=20, edges=400)
+    problem = csr.Problem(
+        csr.Kernel(instance.gram),
+        csr.Squared(instance.y, rows=instance.rows)
+        + 1e-3 * csr.RKHSNorm()
+        + 1e3 * csr.Laplacian(instance.graph).on_scores(),
+    )
+    patient = problem.solve("kernel_cg", direct=False, tol=1e-7)
+    assert problem.solve("kernel_cg", tol=1e-7).objective == pytest.approx(patient.objective, rel=1e-6)
+
+
+def test_several_outputs_by_conjugate_gradients():
+    instance = Instance(10)
+    targets = np.column_stack([instance.y, -instance.y, instance.weights])
+    terms = csr.Squared(targets, rows=instance.rows) + LAM1 * csr.RKHSNorm()
+    problem = csr.Problem(csr.Kernel(instance.gram), terms + LAM2 * csr.Laplacian(instance.graph).on_scores())
+    solution = problem.solve(tol=1e-9)
+    assert solution.solver == "kernel_cg"
+    assert solution.objective == pytest.approx(problem.solve("cvxpy").objective, rel=1e-7)
+
+
+def test_a_graph_that_drowns_everything_is_warned_of():
+    instance = Instance(11)
+    strong = 1e9 * csr.Laplacian(instance.graph).on_function()
+    problem = csr.Problem(
+        csr.Kernel(instance.gram), csr.Hinge(instance.y, rows=instance.rows) + csr.RKHSNorm() + strong
+    )
+    with pytest.warns(GraphDominatesWarning, match=r"Lower the strength of the Laplacian"):
+        problem.solve()
+
+
+# graphs as operators
+
+
+@pytest.mark.parametrize("power", [2, 3, 5])
+def test_powers_are_powers(power):
+    graph = mixed_graph(12, 25, np.random.default_rng(0))
+    L = graph.laplacian(normalized=True)
+    form = PowerForm(L, graph.incidence(normalized=True), power)
+    M = np.linalg.matrix_power(L.toarray(), power)
+    w = np.random.default_rng(1).normal(size=(12, 2))
+    assert np.allclose(form.apply(w), M @ w)
+    assert form.value(w) == pytest.approx(np.sum(w * (M @ w)))
+    assert np.allclose(form.main_diagonal, np.diag(M))
+    assert np.allclose(form.matrix if not sp.issparse(form.matrix) else form.matrix.toarray(), M)
+    assert form.largest_eigenvalue >= np.linalg.eigvalsh(M)[-1] * (1 - 1e-12)
+    assert np.allclose(form.prox(w, 0.3), np.linalg.solve(np.eye(12) + 0.6 * M, w))
+
+
+def test_forms_of_images():
+    rng = np.random.default_rng(2)
+    graph, A, w = mixed_graph(12, 25, rng), rng.normal(size=(12, 4)), rng.normal(size=(4, 1))
+    M = A.T @ graph.laplacian() @ A
+    form = PulledForm(QuadraticForm(factor=graph.incidence()), A)
+    assert np.allclose(form.apply(w), M @ w)
+    assert np.allclose(form.matrix, M)
+    assert form.largest_eigenvalue >= np.linalg.eigvalsh(M)[-1]
+
+
+@pytest.mark.parametrize("edges", [5, 20, 200])
+def test_every_way_to_solve_with_the_graph(edges):
+    # few edges: in their own space; edges on some nodes only; on all nodes
+    instance = Instance(12, n=40, edges=edges)
+    form = QuadraticForm(factor=instance.graph.incidence())
+    operator = GraphOperator([(3.0, form)], 40)
+    Y = np.random.default_rng(0).normal(size=(40, 6))
+    exact = np.linalg.solve(np.eye(40) + 3.0 * instance.graph.laplacian() @ instance.gram, Y)
+    assert np.allclose(Warp(instance.gram, operator).solve(Y), exact, atol=1e-10)
+    trace = np.trace(3.0 * instance.graph.laplacian() @ instance.gram)
+    assert operator.trace_with(instance.gram) == pytest.approx(trace)
+    assert operator.trace_bound(instance.gram) >= trace
+
+
+def test_single_precision_factors_are_refined(monkeypatch):
+    monkeypatch.setattr("cvxstructreg.core.warp.SINGLE_FROM", 1)
+    instance = Instance(13, n=60, edges=200)
+    for strength in (1.0, 1e7):  # the second one is too much for single precision
+        operator = GraphOperator([(strength, QuadraticForm(factor=instance.graph.incidence()))], 60)
+        Y = np.eye(60)[:, :5]
+        found = instance.gram @ Warp(instance.gram, operator).solve(Y)
+        exact = np.linalg.solve(np.eye(60) + strength * instance.graph.laplacian() @ instance.gram, Y)
+        assert np.allclose(found, instance.gram @ exact, atol=1e-9)
+
+
+# the quadratic programs of the hinge loss
+
+
+def programs():
+    rng = np.random.default_rng(0)
+    for n in (5, 40):
+        A = rng.normal(size=(n, n + 2))
+        y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+        y[:2] = 1.0, -1.0
+        C = rng.uniform(0.1, 1.0, n)
+        yield BoxProgram(A @ A.T / n, y, C, None, 0.0)
+        yield BoxProgram(A @ A.T / n, y, C, y, 0.0)
+        yield BoxProgram(A @ A.T / n, y, C, y * rng.uniform(0.2, 1.0, n), 0.3)
+
+
+@pytest.mark.parametrize("program", list(programs()))
+def test_interior_point_and_decomposition_agree(program):
+    inner, b = program.interior_point(1e-12)
+    assert program.gap(inner, b) <= 1e-8
+    steps = Decomposition(program)
+    outer, c = program.polish(*steps.run(1e-4), goal=1e-13)
+    assert program.gap(outer, c) <= 1e-9
+    assert np.allclose(inner, outer, atol=1e-5)
+    assert np.all((outer >= 0) & (outer <= program.C))
+
+
+def test_compiled_steps_are_those_of_their_plain_twins():
+    from cvxstructreg.solvers import kernels_smo
+
+    for program in programs():
+        for name, arguments in (("pairs", (program.y,)), ("singles", (program.y,))):
+            kernel = getattr(kernels_smo, name)
+            results = []
+            for run in (kernel, kernel.py_func):
+                a, slope = np.zeros(len(program.C)), np.full(len(program.C), -1.0)
+                steps = run(program.K, program.C, *arguments, a, slope, 1e-3, 500)
+                results.append((steps, a, slope))
+            assert results[0][0] == results[1][0]
+            assert np.allclose(results[0][1], results[1][1], atol=1e-9)
+            assert np.allclose(results[0][2], results[1][2], atol=1e-9)
+
+
+def test_many_labels_go_to_libsvm_and_are_polished(monkeypatch):
+    monkeypatch.setattr("cvxstructreg.solvers.decomposition.LIBSVM_ROWS", 20)
+    monkeypatch.setattr("cvxstructreg.solvers.warped.COMPILE_FROM", 10)
+    rng = np.random.default_rng(14)
+    X = rng.normal(size=(80, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=80) > 0, 1, -1)
+    gram = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1))
+    weights = rng.integers(0, 3, size=80).astype(float)
+    problem = csr.Problem(csr.Kernel(gram), csr.Hinge(y, sample_weight=weights) + 0.1 * csr.RKHSNorm())
+    solution = problem.solve("warped", tol=1e-9)
+    assert solution.status == "optimal"
+    assert solution.objective == pytest.approx(problem.solve("cvxpy").objective, rel=1e-7)
+
+
+def test_the_smoothed_hinge_has_the_derivatives_it_says():
+    rng = np.random.default_rng(15)
+    loss = SmoothedHinge(np.array([1.0, -1.0, 1.0]), np.array([1.0, 2.0, 0.5]), None)
+    loss.recentre(np.array([[0.2], [1.0], [0.4]]), 3.0)
+    for _ in range(20):
+        z, p = rng.normal(size=(3, 1)), rng.normal(size=(3, 1))
+        slope = (loss.value(z + 1e-6 * p) - loss.value(z - 1e-6 * p)) / 2e-6
+        assert slope == pytest.approx(np.sum(loss.grad(z) * p), abs=1e-6)
+        bent = (loss.grad(z + 1e-6 * p) - loss.grad(z - 1e-6 * p)) / 2e-6
+        assert np.allclose(bent, loss.hessp(z, p), atol=1e-5)
+
+
+# bad input
+
+
+def problem_of(gram, y=(1, -1), rows=(0, 1), terms=None):
+    return csr.Problem(
+        csr.Kernel(gram), csr.Hinge(list(y), rows=list(rows)) + csr.RKHSNorm() + (terms or csr.RKHSNorm())
+    )
+
+
+def test_an_indefinite_gram_is_refused_whatever_its_size():
+    for n in (5, 300):
+        values = np.linspace(-1.0, 1.0, n)
+        Q = np.linalg.qr(np.random.default_rng(0).normal(size=(n, n)))[0]
+        gram = (Q * values) @ Q.T
+        with pytest.raises(ValueError, match="gram must be positive semidefinite, its smallest eigenvalue is -"):
+            problem_of((gram + gram.T) / 2).solve()
+
+
+def test_negative_curvature_in_the_kernel_is_met_and_named():
+    # positive on the part that is looked at first, not on the labelled rows
+    n = 500
+    gram = np.eye(n)
+    gram[1, 2] = gram[2, 1] = 3.0
+    loss = csr.Squared([1.0, -1.0], rows=[1, 2])
+    with pytest.raises(ValueError, match="gram must be positive semidefinite"):
+        csr.Problem(csr.Kernel(gram), loss + 0.01 * csr.RKHSNorm()).solve("kernel_cg")
+
+
+def test_bad_labels_graphs_and_strengths():
+    gram = np.eye(4)
+    with pytest.raises(ValueError, match="y has only one class"):
+        csr.Hinge([1], rows=[2])
+    with pytest.raises(ValueError, match="is about 3 rows, but the model has 4 examples"):
+        problem_of(gram, terms=csr.Laplacian(csr.Graph.from_edges([(0, 1)], n_nodes=3)).on_function())
+    with pytest.raises(ValueError, match="must be finite and at least 0 to stay convex, got -1"):
+        -1.0 * csr.Laplacian(csr.Graph.from_edges([(0, 1)], n_nodes=4)).on_function()
+    with pytest.raises(ValueError, match="given both as similar and as dissimilar"):
+        csr.Graph.from_edges([(0, 1), (1, 0)], [1.0, -1.0], n_nodes=4, duplicates="sum")
+    with pytest.raises(ValueError, match=r"on_function\(\) is for quadratic penalties"):
+        csr.L1().on_function()
+    with pytest.raises(ValueError, match="power must be at least 1"):
+        csr.Laplacian(csr.Graph.from_edges([(0, 1)]), power=0)
+    with pytest.raises(ValueError, match="not defined for a graph with virtual nodes"):
+        csr.Laplacian(csr.Graph.from_edges([(0, 1)], n_nodes=2, virtual=[1]), power=2)
+
+
+def test_one_labelled_point_is_enough_for_regression():
+    instance = Instance(16)
+    loss = csr.Squared([2.0], rows=[3]) + LAM1 * csr.RKHSNorm()
+    problem = csr.Problem(csr.Kernel(instance.gram), loss + LAM2 * csr.Laplacian(instance.graph).on_scores())
+    assert problem.solve().objective == pytest.approx(problem.solve("cvxpy").objective, rel=1e-6)
+
+
+def test_an_edge_both_similar_and_dissimilar_is_two_terms():
+    similar, dissimilar = (csr.Graph.from_edges([(0, 1)], [w], n_nodes=4) for w in (1.0, -1.0))
+    both = csr.Laplacian(similar).on_scores() + csr.Laplacian(dissimilar).on_scores()
+    problem = problem_of(np.eye(4), terms=both)
+    expected = 2 * csr.Ridge(weights=[1.0, 1.0, 0.0, 0.0]).on_scores()  # (a - b)^2 + (a + b)^2
+    assert problem.solve(tol=1e-9).objective == pytest.approx(problem_of(np.eye(4), terms=expected).solve().objective)
+
+
+def test_too_little_memory_is_said_before_it_is_used(monkeypatch):
+    monkeypatch.setattr("cvxstructreg.core.memory.available_memory", lambda: 1e9)
+    with pytest.raises(MemoryError, match=r"gram as a dense matrix .* needs 320\.0 GB, and 1\.0 GB are available"):
+        csr.Kernel(sp.eye_array(200_000))
+    with pytest.raises(MemoryError, match="the kernel matrix of 200,000 examples needs"):
+        WarpedKernel(lambda X, Z: X @ Z.T, csr.Graph.from_edges([(0, 1)]), X=np.zeros((200_000, 1)))
+    require_memory(1e9, "a matrix", "nothing to do")
