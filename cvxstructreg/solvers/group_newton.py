@@ -30,8 +30,10 @@ ITERATES = True
 
 #: Sweeps of the repair; the least number of features that may join the working set.
 SWEEPS, LEAST_GROWTH = 5, 400
-#: The relative gap to which the problem on a working set is solved while that still grows.
-ROUGH = 1e-1
+#: The relative gap to which the problem on a working set is solved while that grows by many features, or by some; how
+#: large a share of it are many, and some.
+ROUGH, MIDDLE = 1e-1, 1e-3
+MANY, FEW = 0.05, 0.01
 #: Nothing more is to be had beyond this accuracy.
 FINEST = 1e-14
 
@@ -147,11 +149,14 @@ class _State:
         # the copy v_g of a group inside its ball is zero: so are its weights
         self.rounded = self.sub.embedded(np.where(zero, 0.0, w))
 
-    def repair(self) -> tuple[float, Array]:
-        """A dual point for the rounded weights: the relative gap that it proves, and what of the pull nothing takes."""
+    def repair(self, prove: bool = True) -> tuple[float, Array]:
+        """A dual point for the rounded weights: the relative gap that it proves, and what of the pull nothing takes.
+
+        The gap is infinite if it is not to be proved.
+        """
         parts, stack, kernels = self.parts, self.stack, self.kernels
         groups = (stack.indptr, stack.indices, stack.radii)
-        if parts.model.intercept:
+        if parts.model.intercept and prove:
             _, self.b = refit(parts, self.rounded, self.b, np.zeros((parts.shape[0], 0)))
         scores = parts.model.scores(self.rounded, self.b)
         left = -self.X.pull(parts.smooth_score_grad(scores)) - parts.quadratic_grad(self.rounded)
@@ -166,9 +171,9 @@ class _State:
         missing[fixed != 0] = 0.0
         settled = np.count_nonzero(missing) < 0.05 * np.count_nonzero(fixed)
         self.sweeps = SWEEPS if settled else 1
-        if settled:
+        if settled and prove:
             kernels.repair(*groups, self.q, left, self.lam, np.zeros_like(fixed), SWEEPS)
-        return self._gap(scores, left), missing
+        return self._gap(scores, left) if prove else np.inf, missing
 
     def _gap(self, scores: Array, left: Array) -> float:
         """The gap that the dual point proves when it is scaled to be feasible."""
@@ -190,8 +195,8 @@ class _State:
         value += sum(form.value(scores) for form in parts.score_forms) + float(self.lam @ np.abs(w))
         return float(value + self.kernels.norm_sum(stack.indptr, stack.indices, stack.radii, w))
 
-    def grow(self, missing: Array, least: float) -> tuple[bool, bool]:
-        """The features with the largest part that nothing takes join the working set; whether many did, or any."""
+    def grow(self, missing: Array, least: float) -> float:
+        """The features with the largest part that nothing takes join the working set; which share of it they are."""
         shape = self.parts.shape
         worst = (missing / self.radius).reshape(shape).max(axis=1)
         candidates = np.flatnonzero(worst > least)
@@ -201,7 +206,7 @@ class _State:
             gain = missing.reshape(shape).max(axis=1)[candidates] / self.parts.column_norms[candidates]
             candidates = candidates[np.argpartition(-gain, room)[:room]]
         self.inside[candidates] = True
-        return len(candidates) > 0.05 * int(self.inside.sum()), len(candidates) > 0
+        return len(candidates) / max(1, int(self.inside.sum()))
 
     def iterate(self, exhausted: bool, promising: bool) -> Iterate:
         """The rounded weights with the dual point."""
@@ -216,18 +221,18 @@ class _State:
 def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
     """Rounds of: minimise over the working set, repair the dual point, let features join."""
     state = _State(problem, start)
-    aim, fine, growing = tol, tol, False  # the gap aimed at, and the one asked of the subproblem
+    aim, fine, joined = tol, tol, 0.0  # the gap aimed at, the one asked of the subproblem, the share of new features
     if not state.inside.any():
         _, missing = state.repair()
-        growing, _ = state.grow(missing, 0.0)
+        joined = state.grow(missing, 0.0)
     while True:
-        state.improve(ROUGH if growing else fine)
-        gap, missing = state.repair()
-        settled = not growing
-        growing, joined = state.grow(missing, 0.01 * aim)
+        target = ROUGH if joined > MANY else max(MIDDLE, fine) if joined > FEW else fine
+        state.improve(target)
+        gap, missing = state.repair(prove=joined <= MANY)
+        joined = state.grow(missing, 0.01 * aim)
         yield state.iterate(exhausted=fine < FINEST, promising=bool(gap <= aim))
         state.q = state.q.copy()  # what was handed out stays as it is
         if gap <= aim:
             aim = fine = 0.1 * aim  # the driver's own certificate was not content
-        elif settled and not joined:
+        elif target <= fine and joined == 0.0:
             fine *= 0.1
