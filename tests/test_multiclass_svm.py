@@ -170,7 +170,7 @@ class TestSpecialCases:
         model = csr.Kernel(RBF) if solver == "splitting" else csr.Linear(X)
         one = csr.MulticlassHinge([1], rows=[4], classes=(0, 1, 2)) + 0.1 * csr.RKHSNorm()
         check_solver(solver, csr.Problem(model, one + 0.5 * csr.Dissimilarity(PAIRS)))
-        solution = csr.Problem(model, one).solve(solver)
+        solution = csr.Problem(model, one).solve()
         assert np.argmax(solution.scores[4]) == 1
 
     def test_zero_weights(self):

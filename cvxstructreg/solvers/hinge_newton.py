@@ -30,8 +30,8 @@ from cvxstructreg.solvers.working_rows import WorkingRows
 NAME = "hinge_newton"
 ITERATES = True
 
-#: Most features; they must also be fewer than the rows.
-MOST_FEATURES = 1000
+#: Features are few up to this number, or up to this part of the labelled rows; they must also be fewer than all rows.
+FEW_FEATURES, PART_OF_ROWS = 32, 0.25
 #: sigma grows by this factor from one outer step to the next; an inner problem is solved to ACCURACY times the
 #: change of the multipliers, in at most INNER steps.
 GROWTH, ACCURACY, INNER = 2.0, 0.5, 50
@@ -50,10 +50,11 @@ def accepts(problem: Problem) -> Refusal | None:
     refused = refusal(problem)
     if refused is not None:
         return refused
-    d = problem.model.n_weights
-    rows = sum(piece.atom.size or problem.model.n_rows for piece in problem.normal_form.score_pieces)
-    if d > MOST_FEATURES or d >= rows:
-        return Refusal(f"it is for fewer than {MOST_FEATURES} features, and fewer than labelled rows and pairs")
+    d, k = problem.model.n_weights, problem.n_outputs
+    hinges = [piece.atom.centred_hinges(k) for piece in problem.normal_form.score_pieces]
+    labelled = sum(len(h.costs) for h in hinges if h.tau < 0)  # reached at zero weights, as pairs are not
+    if d > max(FEW_FEATURES, PART_OF_ROWS * labelled) or d >= sum(len(h.costs) for h in hinges):
+        return Refusal("it is for features that are few beside the labelled rows; splitting is faster otherwise")
     return None
 
 
@@ -192,6 +193,8 @@ class _Run(WorkingRows):
 
 def _newton_step(Phi: Array, curvature: Array, gradient: Array, held: Array, hold: float) -> Array | None:
     """Steps of zero sum over the classes that solve (held + Phi'diag(curvature_j) Phi) step_j + mu = -gradient_j."""
+    from cvxstructreg.solvers.kernels_hinge import mirror
+
     r, k = gradient.shape
     inverses, total = np.empty((k, r, r)), np.zeros((r, r))
     diagonal = np.where(held[:, 0] > 0, held[:, 0], hold)
@@ -203,10 +206,8 @@ def _newton_step(Phi: Array, curvature: Array, gradient: Array, held: Array, hol
         factor, failed = scipy.linalg.lapack.dpotrf(H.T, lower=1, overwrite_a=True)
         if failed:
             return None
-        inverse = scipy.linalg.lapack.dpotri(factor, lower=1, overwrite_c=True)[0]
-        inverses[j] = inverse
-        lower = np.tril_indices(r, -1)
-        inverses[j].T[lower] = inverse[lower]
+        inverses[j] = scipy.linalg.lapack.dpotri(factor, lower=1, overwrite_c=True)[0].T
+        mirror(inverses[j])
         total += inverses[j]
     solved = np.einsum("jrs,sj->rj", inverses, gradient, optimize=True)
     mu = -np.linalg.solve(total, solved.sum(axis=1))
