@@ -212,10 +212,10 @@ def test_formats_and_dtypes_give_the_same_answer(solver):
     rng = np.random.default_rng(1)
     X = (rng.integers(-4, 5, size=(30, 8)) * (rng.random((30, 8)) < 0.5)).astype(float) / 4  # exact in float32
     y = np.arange(30) % 2
-    reference = solved(problem(X, y), solver, 1e-9)
+    reference = solved(problem(X, y), solver, 1e-12)
     for name, matrix in variants(X).items():
         before = matrix.copy()
-        other = solved(problem(matrix, y), solver, 1e-9)
+        other = solved(problem(matrix, y), solver, 1e-12)
         assert other.coef.dtype == np.float64
         np.testing.assert_allclose(other.coef, reference.coef, atol=1e-5, err_msg=name)
         assert abs(matrix - before).max() == 0, name  # what was given is left as it was

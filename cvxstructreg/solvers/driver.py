@@ -22,10 +22,11 @@ from cvxstructreg.core.solution import Record, Solution
 from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.iterate import Iterate
 
-#: Iterations without ``max_iter``; certificates may take up to this share of the time; seconds without any record.
+#: Iterations without ``max_iter``.
 DEFAULT_MAX_ITER = 20_000
-CERTIFICATE_SHARE = 0.3
-SILENCE = 0.5
+#: Certificates are due at iterations that grow by this factor; from points of which the solver expects nothing one is
+#: taken now and then all the same, for the record. By counts and not by the clock, so that runs can be repeated.
+EVERY, HOPELESS_FROM, HOPELESS_EVERY = 1.15, 8, 2.0
 
 
 class InaccurateWarning(UserWarning):
@@ -86,8 +87,8 @@ class _Run:
         self.own: Certificate | None = (
             None  # the certificate of the best point, if its own dual point has just given it
         )
-        self.certifying = 0.0
-        self.began = self.told = time.perf_counter()
+        self.certified = 0  # the iteration of the last certificate
+        self.began = time.perf_counter()
 
     def go(self, start: Iterate, options: dict[str, Any]) -> Solution:
         """Run the solver to its end and certify what it found."""
@@ -114,15 +115,13 @@ class _Run:
         return self._finish(count, status)
 
     def _due(self, count: int, promising: bool | None) -> bool:
-        """When the solver says so; else early on at every iteration, later when certificates have had little time."""
-        if promising is None and count <= 2:
-            return True
-        now = time.perf_counter()
-        affordable = self.certifying <= CERTIFICATE_SHARE * (now - self.began)
-        return bool(promising) or (affordable and (promising is None or now - self.told > SILENCE))
+        """When the solver says so; else at every early iteration and ever more rarely later."""
+        if promising is None:
+            return count >= EVERY * self.certified
+        return promising or count >= max(HOPELESS_FROM, HOPELESS_EVERY * self.certified)
 
     def _certify(self, linear: Problem, iterate: Iterate, count: int) -> bool:
-        began = time.perf_counter()
+        self.certified = count
         certificate = certify_point(linear, iterate.theta, iterate.b, iterate.dual, self.bound)
         self.own = None
         if certificate.lower_bound > self.bound:
@@ -130,9 +129,7 @@ class _Run:
             self.own = certificate if linear is self.problem else None
         if self.best is None or certificate.objective <= self.lowest:
             self.best, self.lowest = iterate, certificate.objective
-        self.certifying += time.perf_counter() - began
-        self.told = time.perf_counter()
-        record = Record(count, self.told - self.began, certificate.objective, certificate)
+        record = Record(count, time.perf_counter() - self.began, certificate.objective, certificate)
         self.history.append(record)
         if self.verbose:
             print(

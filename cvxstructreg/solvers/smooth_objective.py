@@ -108,9 +108,9 @@ class SmoothObjective:
         grad_b = slope.sum(axis=0) if self.intercept else np.zeros(self.shape[1])
         return self.adjoint.plus(2.0 * at.pulled, slope), grad_b
 
-    def curvature(self, at: State) -> Curvature:
-        """The Hessian at a point."""
-        return Curvature(self, at)
+    def curvature(self, at: State, ahead: float = 0.0) -> Curvature:
+        """The Hessian at a point, for sums over rows with their largest curvature within a distance of the scores."""
+        return Curvature(self, at, ahead if self.rowwise else 0.0)
 
 
 def minimise_over(
@@ -156,10 +156,12 @@ def minimise_over(
 class Curvature:
     """The Hessian X' phi''(F) X + 2 M at a point, with the intercepts as further variables."""
 
-    def __init__(self, objective: SmoothObjective, at: State) -> None:
+    def __init__(self, objective: SmoothObjective, at: State, ahead: float = 0.0) -> None:
         self.objective = objective
         self.of_scores = ScoreCurvature(objective.parts, at.scores)
         self.rows = self.of_scores.diagonal()
+        for shift in (ahead, -ahead) if ahead else ():
+            self.rows = np.maximum(self.rows, ScoreCurvature(objective.parts, at.scores + shift).diagonal())
 
     @cached_property
     def _of_data(self) -> Array:

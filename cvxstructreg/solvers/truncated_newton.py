@@ -30,6 +30,13 @@ REFRESH_EVERY = 5
 #: residual is ACCURACY times the gradient at which the tolerance is met. After m conjugate gradient steps doubt falls
 #: by 1 / (m + 1) at most: a step that was short says little about longer ones.
 PATIENCE, ACCURACY = 3.0, 0.9
+#: Where a whole step keeps less than BROKEN of what the model promised, the model does not see the kinks of the second
+#: derivative (squared hinge) that the step crosses: the next ones take the largest curvature within a distance of the
+#: scores, NEAR at first, four times as far after each such step and half as far after one that kept its promise. Doubt
+#: is no measure then, and conjugate gradients go on until they gain little.
+BROKEN, NEAR, PERSISTENCE = 0.25, 0.05, 0.2
+#: Differences of objectives below this part of them have no digits left.
+ROUND_OFF = 1e-10
 #: Conjugate gradients that have to reduce the residual by less than this work in single precision, at half the memory
 #: traffic; what round-off leaves is for the next Newton step, whose gradient is in double precision.
 LEAST_SINGLE = 1e-4
@@ -45,7 +52,7 @@ def run(problem: Problem, start: Iterate, tol: float, max_cg: int = 1000) -> Ite
     objective = SmoothObjective(problem)
     mu = float(problem.normal_form.ridge.min())
     at = objective.state(start.theta.copy(), start.b.copy())
-    value, before, doubt, promised = objective.value(at), None, 1.0, np.inf
+    value, before, doubt, promised, ahead = objective.value(at), None, 1.0, np.inf, 0.0
     for count in itertools.count(1):
         gradient, slope_b = objective.gradient(at)
         size = _norm(gradient, slope_b)
@@ -55,11 +62,14 @@ def run(problem: Problem, start: Iterate, tol: float, max_cg: int = 1000) -> Ite
         close = size <= reach or (promised <= 0.01 * goal and doubt <= 0.1)
         if close or count > 1:
             yield Iterate(at.theta, at.b, promising=bool(close))
-        solver = NewtonStep(objective.curvature(at), max_cg)
-        step = objective.state(*solver.solve(gradient, slope_b, ACCURACY * min(size, reach), PATIENCE * doubt))
+        solver = NewtonStep(objective.curvature(at, ahead), max_cg)
+        patience = (PERSISTENCE if ahead else PATIENCE) * doubt
+        step = objective.state(*solver.solve(gradient, slope_b, ACCURACY * min(size, reach), patience))
         promised = solver.decrease
         kept = value - objective.value(at.moved([step], np.ones(1)))
         doubt = _doubt(promised, kept, value, doubt / (1.0 + solver.steps))
+        broken = kept < BROKEN * promised and promised > ROUND_OFF * abs(value)
+        ahead = max(NEAR, 4.0 * ahead) if broken else 0.5 * ahead if ahead > 1e-6 else 0.0
         moved, reached = minimise_over(objective, at, value, [step] if before is None else [step, before, at])
         if not reached < value:
             # at the end of the digits of the objective the gradient may still have some
@@ -81,7 +91,7 @@ def _doubt(promised: float, kept: float, value: float, least: float) -> float:
 
     It is the accuracy that the next step deserves: Eisenstat and Walker's (1996) first choice, for the objective.
     """
-    if promised <= 1e-10 * abs(value):
+    if promised <= ROUND_OFF * abs(value):
         return least  # the difference of two values has no digits left to tell
     return float(np.clip(max(abs(1.0 - kept / promised), least), 1e-8, 1.0))
 
