@@ -1,7 +1,4 @@
-"""The Laplacian elastic net against its peers at equal certified gap: sections for ``run.py``, or by itself.
-
-    python benchmarks/elastic_net.py                   # all sections, about four minutes
-    python benchmarks/elastic_net.py lasso --json out.json
+"""The Laplacian elastic net against its peers at equal certified gap: sections for ``run.py``.
 
 Every library gets the data as it likes them best, prepared before the clock starts: ours a ``Linear`` model, whose
 columns are made once ("from rows" includes that too), the others CSC or Fortran order. A peer is stopped by its own
@@ -13,12 +10,9 @@ settings, and (how slow steps are met) on the row against CVXPY; the other newsg
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 import data
@@ -26,7 +20,6 @@ import numpy as np
 import scipy.sparse as sp
 from elastic_net_peers import elastic_net_peers, lasso_peers
 from measure import Result, lambda_max
-from threadpoolctl import threadpool_limits
 
 import cvxstructreg as csr
 from cvxstructreg.core.certificate import certify_point
@@ -262,26 +255,11 @@ def path() -> Iterator[Result]:
         yield Result(LASSO, work, name, *times[name], gap, targets.get(name, ""))
 
 
-SECTIONS = {"lasso": lasso, "elastic_net": elastic_net, "cvxpy": against_cvxpy, "growth": growth, "path": path}
-
-
-def main() -> None:
-    """Run the sections asked for and print one line for each result."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", help=f"some of {', '.join(SECTIONS)} (default all)")
-    parser.add_argument("--json", help="write the results here too")
-    options = parser.parse_args()
-    results: list[Result] = []
-    with threadpool_limits(1):
-        for name in options.sections or SECTIONS:
-            for result in SECTIONS[name]():
-                results.append(result)
-                print(f"{result.work:62s} {result.solver:24s} {1e3 * result.seconds:10.1f} ms  gap {result.gap:.0e}  "
-                      f"{result.target}", flush=True)  # fmt: skip
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump([asdict(result) for result in results], file, indent=2)
-
-
-if __name__ == "__main__":
-    main()
+SECTIONS = {
+    "lasso": lasso,
+    "elastic_net": elastic_net,
+    "elastic_net_cvxpy": against_cvxpy,
+    "elastic_net_growth": growth,
+    "path": path,
+}
+NEED_NEWSGROUPS = {"lasso", "elastic_net", "path"}

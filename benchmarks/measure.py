@@ -1,9 +1,4 @@
-"""Measuring: one line of a table, our solvers and their peers at equal certified gap.
-
-A time is the median of several runs after one that warms caches and compilers (kept as "cold"). Our times include the
-certificate. A peer is stopped by its own rule with a tolerance tightened until our certificate of *its* weights says
-that it is as good as we are.
-"""
+"""Measuring: one line of a table, and how our solvers are timed."""
 
 from __future__ import annotations
 
@@ -14,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import peers
 
 import cvxstructreg as csr
 
@@ -52,18 +46,6 @@ def ours(section: str, work: str, make: Callable[[], csr.Problem], solver: str, 
         warnings.simplefilter("ignore", csr.InaccurateWarning)
         solution, seconds, cold = timed(lambda: problems.pop().solve(solver, tol=tol, **options), repeats)
     return Result(section, work, solver, seconds, cold, solution.certificate.relative_gap, target)
-
-
-def peer(section: str, work: str, problem: csr.Problem, name: str, fit: peers.Fit, tol: float) -> Result:
-    """Time a peer at the loosest of its tolerances that gives a certified gap of ``tol``, or at its tightest."""
-    gap, tolerance = np.inf, peers.TOLERANCES[0]
-    for tolerance in peers.TOLERANCES:
-        coef, intercept = fit(tolerance)
-        gap = csr.certify(problem, coef, intercept, tol=tol, search=False).relative_gap
-        if gap <= tol:
-            break
-    _, seconds, cold = timed(lambda: fit(tolerance))
-    return Result(section, work, name, seconds, cold, gap)
 
 
 def lambda_max(X: Any, y: np.ndarray) -> float:

@@ -1,8 +1,5 @@
 """The multiclass machine with dissimilar pairs: our solvers against CVXPY in its best and in its textbook form.
 
-    python benchmarks/multiclass.py                  # all; or some of small, large, table
-    python benchmarks/multiclass.py small --json out.json
-
 Times are CPU seconds of one thread, the median of three runs after a first one for us, of one run for CVXPY (compiling
 included: it is part of what a user waits for). CVXPY's solvers get the loosest of a few tolerances whose objective, at
 its weights put into our problem, is within 1e-6 of the certified optimum; "gap" is this distance, for ours the
@@ -11,12 +8,9 @@ certified gap.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 import cvxpy as cp
@@ -24,7 +18,6 @@ import data
 import numpy as np
 import scipy.sparse as sp
 from measure import Result
-from threadpoolctl import threadpool_limits
 
 import cvxstructreg as csr
 
@@ -165,8 +158,8 @@ def theirs(
     return Result("multiclass", work, f"cvxpy {solver}, {name}", seconds, seconds, gap)
 
 
-def small(solvers: tuple[str, ...] = ("CLARABEL", "SCS", "OSQP", "ECOS")) -> Iterator[Result]:
-    """50 labelled digits and 320 pairs."""
+def small(solvers: tuple[str, ...] = ("CLARABEL", "SCS", "OSQP")) -> Iterator[Result]:
+    """50 labelled digits and 320 pairs; ECOS, and SCS on the textbook form, did not end in the minutes given to them."""
     source, instance = digits()
     gram = rbf(instance[0], 5.0 if source == "USPST" else None)
     work = f"{source}: k = 10, 50 labelled, 320 pairs"
@@ -175,9 +168,7 @@ def small(solvers: tuple[str, ...] = ("CLARABEL", "SCS", "OSQP", "ECOS")) -> Ite
     yield line
     for solver in solvers:
         yield theirs(work, "best form", solver, best_form(gram), instance, 10, problem(model, instance, 10), bound)
-    for solver in ("CLARABEL", "SCS"):
-        if solver in solvers:
-            yield theirs(work, "textbook", solver, textbook(gram), instance, 10, problem(model, instance, 10), bound)
+    yield theirs(work, "textbook", "CLARABEL", textbook(gram), instance, 10, problem(model, instance, 10), bound)
 
 
 def large() -> Iterator[Result]:
@@ -219,31 +210,3 @@ def table() -> Iterator[Result]:
 
 
 SECTIONS = {"small": small, "large": large, "table": table}
-
-
-def section(*names: str) -> list[Result]:
-    """The lines of some sections, or of all."""
-    return [result for name in names or SECTIONS for result in SECTIONS[name]()]
-
-
-def main() -> None:
-    """Run the sections asked for and print their lines."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], help=f"some of {', '.join(SECTIONS)}")
-    parser.add_argument("--json", help="write the results here too")
-    options = parser.parse_args()
-    results = []
-    with threadpool_limits(1):
-        for name in options.sections or SECTIONS:
-            for result in SECTIONS[name]():
-                print(
-                    f"{result.work:55s} {result.solver:28s} {result.seconds:9.4f} s  gap {result.gap:.1e}", flush=True
-                )
-                results.append(result)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump([asdict(result) for result in results], file, indent=2)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,4 @@
-"""Feature network regularization against plain ridge, the paper's L-BFGS and CVXPY: sections for ``run.py``, or alone.
-
-    python benchmarks/network.py                       # all sections, about five minutes on a quiet machine
-    python benchmarks/network.py network growth --json out.json
+"""Feature network regularization against plain ridge, the paper's L-BFGS and CVXPY: sections for ``run.py``.
 
 Times are CPU seconds of one thread, everything to be compared taken in turn; the median of three runs after one that
 warms caches and compilers ("cold"), or of fewer where one takes minutes. Our problems are made anew for each run,
@@ -14,8 +11,6 @@ sci.med / sci.space; the other pairs are held out.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable
@@ -28,7 +23,6 @@ import numpy as np
 import scipy.sparse as sp
 from measure import Result
 from sklearn.linear_model import LogisticRegression
-from threadpoolctl import threadpool_limits
 
 import cvxstructreg as csr
 
@@ -214,32 +208,11 @@ def growth() -> list[Result]:
     return results
 
 
-SECTIONS = {"network": network, "held_out": held_out, "classes": classes, "network_cvxpy": cvxpy, "growth": growth}
+SECTIONS = {
+    "network": network,
+    "held_out": held_out,
+    "classes": classes,
+    "network_cvxpy": cvxpy,
+    "network_growth": growth,
+}
 NEED_NEWSGROUPS = {"network", "held_out", "classes"}
-
-
-def main() -> None:
-    """Run the sections asked for and print one line for each result."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", help=f"some of {', '.join(SECTIONS)} (default all)")
-    parser.add_argument("--json", help="write the results here too")
-    options = parser.parse_args()
-    results: list[Result] = []
-    with threadpool_limits(1):
-        for name in options.sections or SECTIONS:
-            if name in NEED_NEWSGROUPS and not data.available():
-                print(f"left out {name}: 20 Newsgroups not found in {data.folder()} (set CVXSTRUCTREG_DATA)")
-                continue
-            found = SECTIONS[name]()
-            base = {}
-            for r in found:
-                ratio = base.setdefault(r.work, r.seconds) / r.seconds
-                print(f"{r.section} | {r.work} | {r.solver} | {r.seconds:.3g} s | ours is {ratio:.2f} x | {r.gap:.0e}")
-            results += found
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump([asdict(result) for result in results], file, indent=2)
-
-
-if __name__ == "__main__":
-    main()

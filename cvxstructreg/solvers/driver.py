@@ -171,9 +171,9 @@ class _Run:
         linear, theta, b = _as_taken(self.problem, self.module), self.best.theta, self.best.b
         if not theta.any() or (linear.normal_form.separable is None and not linear.normal_form.weight_pieces):
             return
-        value = linear.value_at(theta, b)
+        value = self.lowest if math.isfinite(self.lowest) else linear.value_at(theta, b)
         for part in (np.inf, 1e-4, 1e-6, 1e-8):
-            rounded = np.where(np.abs(theta) <= part * np.abs(theta).max(initial=0.0), 0.0, theta)
+            rounded = np.where(np.abs(theta) <= part * np.abs(theta).max(), 0.0, theta)
             if not np.array_equal(rounded, theta) and linear.value_at(rounded, b) <= value:
                 self.best, self.own = replace(self.best, theta=rounded), None
                 return
