@@ -91,7 +91,7 @@ class WarpedKernel:
         self.operator = GraphOperator([(float(strength), form)], self.n)
         self.on_scores = bool(on_scores)
         self._pull = self.operator.apply(np.ones((self.n, 1))) if self.on_scores else np.zeros((self.n, 1))
-        size = float(strength) * float(form.main_diagonal.max(initial=0.0))
+        size = float(strength) * form.trace_bound / self.n
         if self.on_scores and np.abs(self._pull).max() <= 1e-12 * size:
             raise ValueError(
                 "on_scores=True needs a graph with dissimilarity edges: this one is content with any constant, so that "

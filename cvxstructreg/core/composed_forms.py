@@ -9,14 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
-from cvxstructreg.core.quadratic_form import QuadraticForm, squared_columns
+from cvxstructreg.core.quadratic_form import QuadraticForm
 
 #: A power with more than this share of its entries stored is kept dense.
 DENSE_SHARE = 0.3
 
 
 class PowerForm(QuadraticForm):
-    """w'L^p w for a sparse L = B'B, as p products with L; the matrix itself is only made where it is asked for."""
+    """w'L^p w for a sparse L = B'B and p > 1, as p products with L; L^p is only made where it is asked for."""
 
     def __init__(self, laplacian: Any, incidence: Any, power: int) -> None:
         super().__init__(matrix=laplacian)
@@ -60,11 +60,19 @@ class PowerForm(QuadraticForm):
 
     @cached_property
     def main_diagonal(self) -> Array:
-        """The diagonal of L^p: the squared columns of N."""
-        half = self.base if self.power > 1 else sp.eye_array(self.size, format="csr")
+        """The diagonal of L^p: that of H'H for even p and of H'LH for odd p, with H = L^(p // 2)."""
+        half: Any = self.base
         for _ in range(self.power // 2 - 1):
             half = half @ self.base
-        return squared_columns(self.incidence @ half if self.power % 2 else half)
+        other = self.base @ half if self.power % 2 else half
+        return np.asarray(half.multiply(other).sum(axis=0)).ravel()
+
+    @cached_property
+    def trace_bound(self) -> float:
+        """trace(L) times the (p - 1)-th power of a bound of the largest eigenvalue."""
+        return float(self.base.diagonal().sum()) * float(abs(self.base).sum(axis=1).max(initial=0.0)) ** (
+            self.power - 1
+        )
 
 
 class PulledForm(QuadraticForm):

@@ -191,7 +191,7 @@ class Kernel(Model):
 
 
 def not_psd(smallest: float, largest: float) -> ValueError:
-    """The error for a gram matrix with that (Rayleigh quotient or) smallest eigenvalue."""
+    """The error for a gram matrix with that smallest eigenvalue (or at most that one, where v'gram v was met)."""
     return ValueError(
         f"gram must be positive semidefinite, its smallest eigenvalue is {smallest:.3g} "
         f"(largest {largest:.3g}); add at least {-smallest:.3g} to its diagonal or use a valid kernel"

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from cvxstructreg.core import describe
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.checks import real_array
+from cvxstructreg.core.composed_forms import PulledForm
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Kernel, Linear, Model
 from cvxstructreg.core.normal_form import NormalForm
@@ -20,6 +21,9 @@ from cvxstructreg.core.quadratic_penalty import MatrixPenalty
 
 if TYPE_CHECKING:
     from cvxstructreg.core.solution import Solution
+
+#: Up to this many weights CVXPY is given forms of the scores as dense matrices of the weights.
+DENSE_FORM = 2000
 
 
 class Problem:
@@ -173,12 +177,6 @@ class Problem:
         theta = cp.Variable((d, k), name="theta")
         b = cp.Variable((1, k), name="b") if self.model.intercept else None
         values, links = self.model.design @ theta, {}
-        definition = []
-        if not sp.issparse(self.model.design) and any(self._is_form_of_scores(term) for term in self.terms):
-            # sparse forms of a variable, tied to the weights by one dense constraint: ten times faster than forms
-            # whose matrix is a sparse one times a dense one
-            copy = cp.Variable(values.shape, name="h")
-            values, definition = copy, [copy == values]
         scores = values
         if b is not None:
             scores = scores + np.ones((self.model.n_rows, 1)) @ b
@@ -192,13 +190,25 @@ class Problem:
                 copy = cp.Variable(z.shape)
                 links[number] = z == copy
                 expressions.append(term.scale * piece.atom.expr(copy))
+            elif self._is_dense_form(term):
+                expressions.append(term.scale * self._form_of_weights(term, theta, b))
             elif term.scale > 0 or term.is_constraint:
                 expressions.append(self._expression(term, x))
-        problem = cp.Problem(cp.Minimize(cp.sum(expressions)), definition + list(links.values()))
+        problem = cp.Problem(cp.Minimize(cp.sum(expressions)), list(links.values()))
         return problem, theta, b, links
 
-    def _is_form_of_scores(self, term: Term) -> bool:
-        return term.scale > 0 and term.target in ("scores", "values") and term.atom.can("quadratic")
+    def _is_dense_form(self, term: Term) -> bool:
+        """Whether a quadratic term of the scores is better given as a dense matrix of the weights."""
+        few = not sp.issparse(self.model.design) and self.model.n_weights <= DENSE_FORM
+        return few and term.scale > 0 and term.target in ("scores", "values") and term.atom.can("quadratic")
+
+    def _form_of_weights(self, term: Term, theta: cp.Variable, b: cp.Variable | None) -> cp.Expression:
+        """(A theta)'M(A theta) by the matrix A'MA: ten times faster than the sparse factor of M times the dense A."""
+        design, x = self.model.design, theta
+        if b is not None and term.target == "scores":
+            design, x = np.column_stack([design, np.ones(self.model.n_rows)]), cp.vstack([theta, b])
+        matrix = cp.psd_wrap(PulledForm(term.atom.quadratic(self.model.n_rows), design).matrix)
+        return cp.sum([cp.quad_form(x[:, j], matrix) for j in range(self.n_outputs)])
 
     def _expression(self, term: Term, x: cp.Expression) -> cp.Expression:
         atom = term.atom

@@ -95,6 +95,11 @@ class QuadraticForm:
         rows = np.flatnonzero(w[:, 0]) if w.shape[1] == 1 else np.flatnonzero(w.any(axis=1))
         return rows if rows.size <= FEW * self.size else None
 
+    @property
+    def trace_bound(self) -> float:
+        """An upper bound of the trace of M."""
+        return float(self.main_diagonal.sum())
+
     def apply(self, w: Array) -> Array:
         """M w."""
         rows = self._few_rows(w) if w.ndim == 2 else None

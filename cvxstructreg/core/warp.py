@@ -87,8 +87,8 @@ class GraphOperator:
         return total
 
     def trace_bound(self, gram: Array) -> float:
-        """An upper bound of trace(M gram) for sums of (w_i - s w_j)^2, from the diagonals alone."""
-        traces = sum(c * float(form.main_diagonal.sum()) for c, form in (*self.plain, *self.operators))
+        """An upper bound of trace(M gram) for sums of (w_i - s w_j)^2 and their powers, from the diagonals alone."""
+        traces = sum(c * form.trace_bound for c, form in (*self.plain, *self.operators))
         return 2.0 * traces * float(gram.diagonal().max())
 
     def trace_with(self, gram: Array) -> float:

@@ -85,23 +85,32 @@ class BoxProgram:
             # where a step on each row alone would leave it
             tried = a + scale * (1.0 - image - (0.0 if self.g is None else b * self.g))
             free = (tried > 0) & (tried < self.C)
-            solved = self._with_free(free, np.where(tried >= self.C, self.C, 0.0), b)
+            held = np.where(free, 0.0, np.where(tried >= self.C, self.C, 0.0))
+            held_image = self._moved(image, held - a)
+            solved = self._with_free(np.flatnonzero(free), held, held_image, b)
             if solved is None:
                 break
             a, b = solved
+            image = self._moved(held_image, a - held)
             inside = np.clip(a, 0.0, self.C)
-            image = self.times(a)
-            reached = self.gap(inside, b, image if np.array_equal(inside, a) else None)
-            if reached < gap and (self.g is None or self.s == 0 or np.array_equal(inside, a)):
+            exact = np.array_equal(inside, a)
+            reached = self.gap(inside, b, image if exact else self._moved(image, inside - a))
+            if reached < gap and (self.g is None or self.s == 0 or exact):
                 best, gap = (inside, b), reached
             if gap <= goal:
                 break
         return best
 
-    def _with_free(self, free: np.ndarray, held: Array, b: float) -> tuple[Array, float] | None:
-        """Exact values of the free rows (and of b), the others being held."""
-        rows, a = np.flatnonzero(free), np.where(free, 0.0, held)
-        right = 1.0 - self.times(a)[rows]
+    def _moved(self, image: Array, change: Array) -> Array:
+        """Q a after a change of a, of which often only a few rows are not zero."""
+        rows = np.flatnonzero(change)
+        if 4 * rows.size > change.size:
+            return image + self.times(change)
+        return np.asarray(image + self.y * ((self.y[rows] * change[rows]) @ self.K[rows]))
+
+    def _with_free(self, rows: np.ndarray, held: Array, image: Array, b: float) -> tuple[Array, float] | None:
+        """Exact values of the free rows (and of b), the others being held; ``image`` is Q held."""
+        a, right = held.copy(), 1.0 - image[rows]
         factor = _factor(self.part(rows))
         if factor is None:
             return None

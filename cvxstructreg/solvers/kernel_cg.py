@@ -21,7 +21,7 @@ from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import objective_scale
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.memory import available_memory
-from cvxstructreg.core.model import Kernel, not_psd
+from cvxstructreg.core.model import PSD_ROUND_OFF, Kernel, not_psd
 from cvxstructreg.core.normal_form import NormalForm, Piece
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.warp import GraphOperator
@@ -48,7 +48,7 @@ def accepts(problem: Problem) -> Refusal | None:
     if not parts.rkhs:
         return Refusal("it needs the function norm, RKHSNorm(), and no other term on the weights")
     for piece in parts.score_pieces:
-        if not isinstance(piece.atom, Loss) or not piece.atom.can("grad", "hess_diag"):
+        if not isinstance(piece.atom, Loss) or not piece.atom.can("grad", "hess_diag", "lipschitz"):
             return Refusal(f"{piece.atom!r} is not a loss with second derivatives row by row")
     return None
 
@@ -139,6 +139,7 @@ class KernelNewton:
         self.lam = self.parts.rkhs
         self.intercept = self.model.intercept
         self.products = 0
+        self.trace = float(self.model.design.trace())
         shape = (self.model.n_rows, problem.n_outputs)
         self.ones = np.ones(shape)
         self.bent_ones = self._score_forms(self.ones) if self.intercept else np.zeros(shape)
@@ -153,6 +154,16 @@ class KernelNewton:
         total += sum(form.value(at.h) for form in self.parts.function_forms)
         return float(total) + self.lam * max(0.0, float(np.vdot(at.theta, at.h)))
 
+    def _row_curvature(self, scores: Array) -> Array:
+        """The diagonal of the Hessian of the losses; a part of its bound where it is zero, lest b have no step."""
+        total = np.zeros_like(scores)
+        for piece in self.parts.score_pieces:
+            curved = piece.atom.hess_diag(piece.forward(scores))
+            if self.intercept and not curved.any():
+                curved = np.full_like(curved, 0.1 * piece.atom.lipschitz())
+            total += piece.adjoint(piece.scale * curved)
+        return total
+
     def _score_forms(self, V: Array) -> Array:
         return sum((form.grad(V) for form in self.parts.score_forms), np.zeros_like(V))
 
@@ -161,7 +172,7 @@ class KernelNewton:
         parts, scores = self.parts, at.scores
         slope = parts.smooth_score_grad(scores)
         slope_b = slope.sum(axis=0) if self.intercept else np.zeros_like(at.b)
-        rows = sum((p.adjoint(p.scale * p.atom.hess_diag(p.forward(scores))) for p in parts.score_pieces), 0 * slope)
+        rows = self._row_curvature(scores)
         side = rows + self.bent_ones if self.intercept else np.zeros_like(rows)
         weight = side.sum(axis=0)
         weight_inverse = np.divide(1.0, weight, out=np.zeros_like(weight), where=weight > 1e-300)
@@ -220,11 +231,10 @@ class KernelNewton:
         return self.model.times(V)
 
     def _energy(self, r: Array, Kr: Array) -> float:
-        """r'gram r, which no kernel makes negative."""
-        energy, size = float(np.vdot(r, Kr)), float(np.linalg.norm(r) * np.linalg.norm(Kr))
-        if energy < -1e-6 * size:
-            square = float(np.vdot(r, r))
-            raise not_psd(energy / square, float(np.abs(self.model.design.diagonal()).max()))
+        """r'gram r, which no kernel makes negative but by round-off."""
+        energy, square = float(np.vdot(r, Kr)), float(np.vdot(r, r))
+        if energy < -PSD_ROUND_OFF * self.trace * square:
+            raise not_psd(energy / square, self.trace)
         return max(energy, 0.0)
 
     def line_search(self, at: KernelState, step: KernelState, value: float) -> tuple[KernelState, float]:

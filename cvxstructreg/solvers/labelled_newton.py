@@ -7,6 +7,7 @@ graph on the examples, preconditioned by the diagonal.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,6 +71,7 @@ class LabelledNewton:
         if self.intercept and on_scores:
             self.pull = GraphOperator(on_scores, n).apply(np.ones((n, 1)))[:, 0]
         self.pull_total = float(self.pull.sum())
+        self.pulled = np.asarray(self.XT @ self.pull) if self.pull.any() else np.zeros(d)
         self.mu = float(parts.ridge.min())
         rows_of_graph = sum((c * form.main_diagonal for c, form in on_scores + on_values), np.zeros(n))
         fixed = sum((scaled.scale * scaled.form.main_diagonal for scaled in self.forms), self.ridge)
@@ -102,6 +104,8 @@ class LabelledNewton:
         """Newton steps, in place, until ||gradient||^2 / (4 mu) is below ``goal``; returns that bound."""
         first = None
         for _ in range(MAX_NEWTON):
+            if self.intercept:
+                self._balance(at, loss)
             slope = loss.grad(at.z[:, None])[:, 0]
             g = at.g + self.Xl.T @ slope
             gb = at.gb + float(slope.sum()) if self.intercept else 0.0
@@ -119,6 +123,24 @@ class LabelledNewton:
                 break
             at.move(step, length)
         return size / (4.0 * self.mu)
+
+    def _balance(self, at: Point, loss: SmoothedHinge) -> None:
+        """The exact intercept: an imbalance costs a certificate as much as it is, not its square."""
+        unit = Point(np.zeros_like(at.w), 1.0, np.ones_like(at.z), 2.0 * self.pulled, 2.0 * self.pull_total, 0.0)
+
+        def derivative(shift: float) -> float:
+            return at.gb + shift * unit.gb + float(loss.grad((at.z + shift)[:, None]).sum())
+
+        first = derivative(0.0)
+        if first == 0.0:
+            return
+        low, high, reach = 0.0, 0.0, 1e-3
+        while derivative(-np.sign(first) * reach) * first > 0:
+            reach *= 4.0
+            if reach > 1e9:
+                return
+        low, high = (-reach, 0.0) if first > 0 else (0.0, reach)
+        at.move(unit, _root(derivative, low, high))
 
     def _step(self, curved: Array, g: Array, gb: float, accuracy: float) -> Point:
         """Conjugate gradients for (quadratic Hessian + Xl'diag(curved)Xl) step = -(g, gb)."""
@@ -161,13 +183,25 @@ class LabelledNewton:
         low, high = 0.0, 1.0
         while derivative(high) < 0 and high < 64.0:
             low, high = high, 2.0 * high
-        for _ in range(40):
-            middle = 0.5 * (low + high)
-            if derivative(middle) > 0:
-                high = middle
-            else:
-                low = middle
-        return 0.5 * (low + high)
+        return _root(derivative, low, high)
+
+
+def _root(derivative: Callable[[float], float], low: float, high: float) -> float:
+    """Where a nondecreasing, piecewise linear function changes sign."""
+    at_low, at_high = derivative(low), derivative(high)
+    for turn in range(100):
+        if at_high <= at_low or high - low <= 1e-16 * max(abs(low), abs(high)):
+            break
+        # on one line the secant ends at once; the middle in turn, for the worst of corners
+        middle = low - at_low * (high - low) / (at_high - at_low) if turn % 2 == 0 else 0.5 * (low + high)
+        value = derivative(middle)
+        if value == 0.0 or middle in (low, high):
+            return middle
+        if value > 0:
+            high, at_high = middle, value
+        else:
+            low, at_low = middle, value
+    return 0.5 * (low + high)
 
 
 def _squared(matrix: Any) -> Any:

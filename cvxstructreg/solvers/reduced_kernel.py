@@ -55,7 +55,7 @@ class ReducedKernel:
         self.pull: Array | None = None  # m = M_f 1, where it is not zero
         if self.intercept and on_scores:
             m = GraphOperator(on_scores, n).apply(np.ones((n, 1)))
-            if np.abs(m).max() > 1e-12 * sum(c * float(form.main_diagonal.max()) for c, form in on_scores):
+            if np.abs(m).max() > 1e-12 / n * sum(c * form.trace_bound for c, form in on_scores):
                 self.pull = m
         self._solve(gram, on_scores)
 
