@@ -75,7 +75,9 @@ def repair(
     for j in range(len(left)):
         if fixed[j] == 0:
             x[j] = left[j] - min(max(left[j], -bound[j]), bound[j])
-    total = np.sum(x**2)
+    total = 0.0
+    for j in range(len(left)):
+        total += x[j] ** 2
     for _ in range(sweeps):
         if total == 0.0:
             break
@@ -103,7 +105,9 @@ def repair(
                     left[j] += q[e] - new
                     x[j] = left[j] - min(max(left[j], -bound[j]), bound[j])
                     q[e] = new
-        total = np.sum(x**2)
+        total = 0.0
+        for j in range(len(left)):
+            total += x[j] ** 2
     return total
 
 

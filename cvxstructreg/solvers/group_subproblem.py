@@ -135,10 +135,20 @@ class Subproblem:
 
     def scores(self, w: Array, b: Array) -> Array:
         """Xw + b."""
+        if self.compiled:
+            from cvxstructreg.solvers import kernels_group_newton as kernels
+
+            return np.asarray(kernels.scores(*self.columns, w, b[0]))[:, None]
         return np.asarray(self.X @ w.reshape(-1, self.k)) + b
 
     def pull(self, slope: Array) -> Array:
         """X'slope, flat."""
+        if self.compiled:
+            from cvxstructreg.solvers import kernels_group_newton as kernels
+
+            out = np.zeros(len(self.features))
+            kernels.add_pull(*self.columns, slope[:, 0], out)
+            return out
         return np.asarray(self.Xt @ slope).ravel()
 
     def loss(self, scores: Array) -> float:
@@ -214,8 +224,10 @@ class Widths:
 
 def minimise(
     sub: Subproblem, w: Array, b: Array, scale: Array, target: float, objective: float, widths: Widths
-) -> tuple[Array, Array, Ints]:
-    """Multiplier steps until the duality gap is about ``target * objective``: w, b, and which weights are zero.
+) -> tuple[Array, Array, Array, Array]:
+    """Multiplier steps until the duality gap is about ``target * objective``: w, b, and w with zeros, some and all.
+
+    The copy v_g of a group inside its ball is zero, and so are its weights, at the optimum if not before.
 
     ``scale`` are the sizes that the gradient is compared with, one for each weight. The multipliers in ``sub.norms``
     change in place.
@@ -242,4 +254,23 @@ def minimise(
         elif slack > 0.1 * last:
             widths.relative = max(0.1 * widths.relative, least)
         tol, last = min(tol, max(0.1 * slack, 0.1 * target)), slack
-    return w, b, zero
+    return w, b, rounded(sub, w, b, zero, scale, 0.4 * target), np.where(zero, 0.0, w)
+
+
+def rounded(sub: Subproblem, w: Array, b: Array, zero: Ints, scale: Array, allowed: float) -> Array:
+    """w with those weights set to zero that ``zero`` marks: all of them, or as many as the gradient does not mind.
+
+    The gradient may change by ``allowed``, relative to ``scale``: it is what the dual point is made of.
+    """
+    marked = (zero != 0) & (w != 0)
+    if not marked.any():
+        return w
+    largest = float(np.abs(w[marked]).max())
+    slope, quadratic = sub.parts.smooth_score_grad(sub.scores(w, b)), sub.quadratic_grad(w)
+    for part in (1.0, 0.1, 0.01, 0.001):
+        trial = np.where(marked & (np.abs(w) <= part * largest), 0.0, w)
+        change = sub.pull(sub.parts.smooth_score_grad(sub.scores(trial, b)) - slope)
+        change += sub.quadratic_grad(trial) - quadratic
+        if np.all(np.abs(change) <= allowed * scale):
+            return trial
+    return w

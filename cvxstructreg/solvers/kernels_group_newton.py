@@ -80,8 +80,10 @@ def gradient(
 
     ``slope`` is the gradient of the loss by the scores.
     """
-    grad = ridge * w
-    value = 0.5 * np.sum(grad * w) + np.sum(lam * np.abs(w))
+    grad, value = np.empty(len(w)), 0.0
+    for j in range(len(w)):  # loops, here as elsewhere: array expressions take seconds to compile
+        grad[j] = ridge[j] * w[j]
+        value += 0.5 * grad[j] * w[j] + lam[j] * abs(w[j])
     add_pull(rows, columns, values, slope, grad)
     value += huber(indptr, indices, radii, sigma, y, w, grad)
     worst = 0.0
@@ -118,13 +120,18 @@ def free_part(
         if w[j] != 0.0 or slope[j] != 0.0:
             free[j], position[j] = 1, count
             count += 1
-    chosen = np.flatnonzero(free)
+    chosen, parts = np.empty(count, dtype=np.int64), np.empty(count)
+    for j in range(m):
+        if free[j] != 0:
+            chosen[position[j]] = j
     starts, places, kept = chosen_columns(rows, columns, values, position)
     identity = ridge.copy()
     g_starts, g_places, a, h = huber_curvature(indptr, indices, radii, sigma, y, w, free, identity)
     for e in range(len(g_places)):
         g_places[e] = position[g_places[e]]
-    return chosen, starts, places, kept, g_starts, g_places, a, h, identity[chosen]
+    for j in range(count):
+        parts[j] = identity[chosen[j]]
+    return chosen, starts, places, kept, g_starts, g_places, a, h, parts
 
 
 @njit(cache=True)
@@ -158,21 +165,27 @@ def conjugate_gradients(
             logs += np.log(diagonal[j])
             positive += 1
     floor = 1e-10 * np.exp(logs / max(positive, 1)) if positive > 0 else 1e-300
-    diagonal_b = np.sum(curvature)
+    diagonal_b = 0.0
+    for i in range(len(curvature)):
+        diagonal_b += curvature[i]
     for j in range(count):
         added = damping * max(diagonal[j], 0.0) + floor
         identity[j] += added
         diagonal[j] += added
     added_b = damping * diagonal_b + floor
     diagonal_b += added_b
-    r, r_b = -slope, -slope_b
-    x, x_b = np.zeros(count), 0.0
-    z, z_b = r / diagonal, r_b / diagonal_b
-    p, p_b, rho = z.copy(), z_b, np.sum(r * z) + r_b * z_b
-    first, done, out = rho, 0, np.empty(count)
+    r, r_b, x, x_b = np.empty(count), -slope_b, np.zeros(count), 0.0
+    p, p_b = np.empty(count), r_b / diagonal_b
+    rho, done, out = r_b * p_b, 0, np.empty(count)
+    for j in range(count):
+        r[j] = -slope[j]
+        p[j] = r[j] / diagonal[j]
+        rho += r[j] * p[j]
+    first = rho
     for _ in range(steps):
         done += 1
-        out[:] = identity * p
+        for j in range(count):
+            out[j] = identity[j] * p[j]
         out_b = added_b * p_b
         for i in range(len(curvature)):
             along = p_b
@@ -185,23 +198,26 @@ def conjugate_gradients(
         if not intercept:
             out_b = 0.0
         subtract_products(g_starts, g_places, a, h, p, out)
-        bend = np.sum(p * out) + p_b * out_b
+        bend = p_b * out_b
+        for j in range(count):
+            bend += p[j] * out[j]
         if bend <= 0.0:
+            if done == 1:  # not even the first direction: the gradient, scaled
+                return p, p_b, done
             break
-        length = rho / bend
-        x += length * p
+        length, last = rho / bend, rho
         x_b += length * p_b
-        r -= length * out
         r_b -= length * out_b
-        z = r / diagonal
-        z_b = r_b / diagonal_b
-        last, rho = rho, np.sum(r * z) + r_b * z_b
+        rho = r_b * r_b / diagonal_b
+        for j in range(count):
+            x[j] += length * p[j]
+            r[j] -= length * out[j]
+            rho += r[j] * r[j] / diagonal[j]
         if rho <= accuracy**2 * first:
             break
-        p = z + (rho / last) * p
-        p_b = z_b + (rho / last) * p_b
-    if done == 1 and not np.any(x) and x_b == 0.0:
-        x, x_b = r / diagonal, r_b / diagonal_b
+        p_b = r_b / diagonal_b + (rho / last) * p_b
+        for j in range(count):
+            p[j] = r[j] / diagonal[j] + (rho / last) * p[j]
     return x, x_b, done
 
 
@@ -210,8 +226,11 @@ def dense_rows(
     starts: Ints, places: Ints, kept: Floats, roots: Floats, first: int, intercept: bool, out: Floats
 ) -> None:
     """Rows of [X, 1], the first of them number ``first``, each times its ``roots``, in ``out``."""
-    out[:] = 0.0
-    for i in range(min(len(out), len(roots) - first)):
+    for i in range(len(out)):
+        for j in range(out.shape[1]):
+            out[i, j] = 0.0
+        if first + i >= len(roots):
+            continue
         root = roots[first + i]
         for e in range(starts[first + i], starts[first + i + 1]):
             out[i, places[e]] = root * kept[e]
@@ -245,5 +264,7 @@ def model_sweeps(H: Floats, grad: Floats, w: Floats, lam: Floats, p: Floats, swe
             if change != 0.0:
                 largest = max(largest, H[j, j] * change**2)
                 p[j] += change
-                grad += change * H[j]
+                row = H[j]
+                for i in range(len(grad)):
+                    grad[i] += change * row[i]
     return largest
