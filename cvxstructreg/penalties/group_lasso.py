@@ -82,8 +82,8 @@ class GroupLasso(Atom):
     def selected(self, coef: Any) -> NDArray[np.int64]:
         """The numbers of the groups with a weight that is not zero, where their cost is counted.
 
-        Solvers that keep copies of the groups return exact zeros, so that these are the groups whose copies are not
-        zero; a group that is left out has no weight that is not zero.
+        It goes by the weights as they are. ``group_newton`` sets weights to zero with the copies of their groups as far
+        as its tolerance allows; a tighter one may select fewer groups, and other solvers may leave tiny weights.
 
         Examples
         --------
