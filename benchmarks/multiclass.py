@@ -159,7 +159,7 @@ def theirs(
 
 
 def small(solvers: tuple[str, ...] = ("CLARABEL", "SCS", "OSQP")) -> Iterator[Result]:
-    """50 labelled digits and 320 pairs; ECOS, and SCS on the textbook form, did not end in the minutes given to them."""
+    """50 labelled digits and 320 pairs; ECOS, and SCS on the textbook form, did not end in minutes."""
     source, instance = digits()
     gram = rbf(instance[0], 5.0 if source == "USPST" else None)
     work = f"{source}: k = 10, 50 labelled, 320 pairs"

@@ -1,0 +1,178 @@
+"""Goldberg, Zhu and Wright (2007), Table 1 and Figures 1 and 2: dissimilarity in graph-based classification.
+
+    python examples/papers/goldberg_2007.py --json goldberg.json --figure goldberg.png
+
+Table 1: handwritten digits with dissimilar pairs in the multiclass machine. Figures: two classes, g50c and mac-windows,
+with dissimilarity edges in the graph of a manifold machine, by their number and weight, inside and outside the sample.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from reporting import Report, options, progress
+from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
+
+import cvxstructreg as csr
+from cvxstructreg.datasets import DataNotFoundError, load_g50c, load_mac_windows, load_uspst, make_moons_with_pairs
+from cvxstructreg.graphs import NeighborGraph, mixed_graph, oracle_pairs
+
+PROTOCOL = (
+    "the ten published splits of 50 labelled points each; pairs are drawn at random from unlabelled points of "
+    "different classes, as an oracle would say, and the sets of pairs grow: the first m of one draw",
+    "Table 1: RBF kernel of width 5, lam1 = 0.001, lam2 = 1, mean loss and lam2 / |D| as in eq. (8); error on the "
+    "unlabelled points, mean over the splits",
+    "Figures: g50c with an RBF kernel of width 17.5 and 50 neighbours, mac-windows with a linear kernel and 200 cosine "
+    "neighbours; normalized mixed matrix to the power 5, lam1 = 1e-6, lam2 = 1 and 0.01, all as in the papers on these "
+    "sets, none chosen by test error; a fifth of the unlabelled points is kept out of the graph",
+)
+DIFFERENCES = (
+    "the paper does not say which pairs were drawn, so its and our pairs differ",
+    "the figures of the paper have no numbers to compare with: the trend is what can be",
+)
+#: Error in percent in the paper's Table 1 without pairs and with 320.
+PAPER = {0: 24.48, 320: 23.30}
+
+
+def digits_table(given: Any) -> list[list[Any]]:
+    """Error of the multiclass machine by the number of dissimilar pairs."""
+    data = load_uspst(data_home=given.data_home)
+    counts = (0, 320) if given.quick else (0, 10, 20, 40, 80, 160, 320)
+    splits = 2 if given.quick else len(data.labeled_idx)
+    model = csr.Kernel(rbf_kernel(data.data, gamma=1.0 / (2.0 * 5.0**2)))
+    classes, y = np.unique(data.target, return_inverse=True)
+    errors = np.zeros((splits, len(counts)))
+    for split in range(splits):
+        rows, others = data.labeled_idx[split], data.unlabeled_idx[split]
+        pairs = oracle_pairs(y, max(counts), rows=others, random_state=given.seed + split)
+        for column, count in enumerate(counts):
+            loss = csr.MulticlassHinge(y[rows], rows=rows, classes=range(len(classes)))
+            objective = (1.0 / len(rows)) * loss + 1e-3 * csr.RKHSNorm()
+            if count:
+                objective = objective + (1.0 / count) * csr.Dissimilarity(pairs[:count])
+            solution = csr.Problem(model, objective).solve()
+            guess = solution.scores[others].argmax(axis=1)
+            errors[split, column] = 100.0 * float(np.mean(guess != y[others]))
+        progress(f"digits: split {split + 1}: {errors[split].round(2)}")
+    return [
+        [count, PAPER.get(count), float(column.mean()), float(column.std(ddof=1))]
+        for count, column in zip(counts, errors.T, strict=True)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A two-class set and how its kernel and graph are made."""
+
+    name: str
+    X: Any
+    y: Any
+    labelled: Any
+    neighbours: int
+    width: float | None
+    lam2: float
+
+    def kernel(self, X: Any, Z: Any) -> Any:
+        """Gaussian, or linear."""
+        return linear_kernel(X, Z) if self.width is None else rbf_kernel(X, Z, gamma=1.0 / (2.0 * self.width**2))
+
+
+def settings(given: Any) -> list[Setting]:
+    """The two sets of the figures, or two moons for a quick run without them."""
+    try:
+        one, two = load_g50c(data_home=given.data_home), load_mac_windows(data_home=given.data_home)
+    except DataNotFoundError:
+        if not given.quick:
+            raise
+        moons = make_moons_with_pairs(150, n_labeled=2, random_state=given.seed)
+        labels = np.where(moons.target == 1, 1, -1)
+        return [Setting("two moons", moons.data, labels, moons.labeled_idx[None, :], 10, 0.3, 1e-3)]
+    return [
+        Setting("g50c", one.data, one.target, one.labeled_idx, 50, 17.5, 1.0),
+        Setting("mac-windows", two.data, two.target, two.labeled_idx, 200, None, 1e-2),
+    ]
+
+
+def curves(setting: Setting, given: Any) -> tuple[list[int], dict[str, list[float]]]:
+    """Errors inside and outside the sample by the number of dissimilarity edges, for each loss and weight."""
+    counts = [0, 50] if given.quick else [0, 10, 50, 100, 250, 500, 1000]
+    weights = (1.0,) if given.quick else (1.0, 10.0)
+    splits = setting.labelled[: 1 if given.quick else None]
+    lines: dict[str, list[float]] = {}
+    for loss in (csr.Hinge, csr.Squared):
+        for weight in weights:
+            found = np.zeros((2, len(splits), len(counts)))
+            for split, labelled in enumerate(splits):
+                found[:, split] = errors_by_count(setting, labelled, loss, weight, counts, given.seed + split)
+            for place, values in zip(("in", "out of"), found.mean(axis=1), strict=True):
+                lines[f"{loss.__name__}, weight {weight:g}, {place} sample"] = [100.0 * float(v) for v in values]
+            progress(
+                f"{setting.name}: {loss.__name__}, weight {weight:g}: {(100 * found.mean(axis=1)).round(2).tolist()}"
+            )
+    return counts, lines
+
+
+def errors_by_count(setting: Setting, labelled: Any, loss: Any, weight: float, counts: list[int], seed: int) -> Any:
+    """Error in and out of the sample (two rows) for one split."""
+    rng = np.random.default_rng(seed)
+    others = rng.permutation(np.setdiff1d(np.arange(len(setting.y)), labelled))
+    outside, inside = others[: len(others) // 5], others[len(others) // 5 :]
+    known = np.concatenate([labelled, inside])
+    X, y, rows = setting.X[known], setting.y[known], np.arange(len(labelled))
+    metric = "cosine" if setting.width is None else "euclidean"
+    near = NeighborGraph(min(setting.neighbours, len(known) - 1), weights="heat", metric=metric).fit(X).graph_
+    model = csr.Kernel(setting.kernel(X, X))
+    unlabelled = np.arange(len(labelled), len(known))
+    pairs = oracle_pairs(y, max(counts), rows=unlabelled, random_state=seed)
+    found = []
+    for count in counts:
+        graph = mixed_graph(near, pairs[:count], weight) if count else near
+        penalty = csr.Laplacian(graph, normalized=True, power=5).on_function()
+        targets = y[rows].astype(float) if loss is csr.Squared else y[rows]
+        objective = loss(targets, rows=rows) + 1e-6 * csr.RKHSNorm() + setting.lam2 * penalty
+        solution = csr.Problem(model, objective).solve()
+        beyond = setting.kernel(setting.X[outside], X) @ solution.coef + solution.intercept
+        found.append([
+            float(np.mean(np.sign(scores) != truth))
+            for scores, truth in ((solution.scores[unlabelled], y[unlabelled]), (beyond, setting.y[outside]))
+        ])  # fmt: skip
+    return np.array(found).T
+
+
+def main() -> None:
+    """The table and the figures."""
+    given = options(__doc__)
+    report = Report("Goldberg, Zhu and Wright 2007, Table 1 and Figures 1 and 2", PROTOCOL, DIFFERENCES)
+    try:
+        rows = digits_table(given)
+        report.add("Table 1, USPST: error in percent", ["pairs", "paper", "here", "deviation over splits"], rows)
+    except DataNotFoundError as error:
+        if not given.quick:
+            raise
+        progress(f"left out of the quick run: {error}")
+    panels = {}
+    for setting in settings(given):
+        counts, lines = panels[setting.name] = curves(setting, given)
+        rows = [[line, *values] for line, values in lines.items()]
+        report.add(f"{setting.name}: error in percent by dissimilarity edges", ["", *counts], rows)
+    report.finish(given.json, given.figure, lambda figure: draw(figure, panels))
+
+
+def draw(figure: Any, panels: dict[str, tuple[list[int], dict[str, list[float]]]]) -> None:
+    """Error against the number of dissimilarity edges."""
+    for axes, (name, (counts, lines)) in zip(
+        figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
+    ):
+        for label, values in lines.items():
+            axes.plot(counts, values, marker="o", linestyle="--" if "out of" in label else "-", label=label)
+        axes.set_xlabel("dissimilarity edges")
+        axes.set_ylabel("error in percent")
+        axes.set_title(name)
+        axes.legend(fontsize="x-small")
+    figure.set_size_inches(5.5 * len(panels), 4.5)
+
+
+if __name__ == "__main__":
+    main()
