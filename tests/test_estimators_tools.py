@@ -26,7 +26,7 @@ def output(model, X):
 
 
 def test_every_estimator_has_a_case():
-    assert sorted(CASES) == sorted(estimators.__all__)
+    assert sorted(CASES) == sorted(name for name in estimators.__all__ if not name.endswith("CV"))
 
 
 @every

@@ -55,25 +55,31 @@ class StructuredEstimator(BaseEstimator):
         return value
 
     def _solve(self, problem: Problem) -> Solution:
-        return self._run_solver(problem, self.solver, {})
-
-    def _run_solver(self, problem: Problem, solver: str, own_options: Mapping[str, Any]) -> Solution:
         """Solve; a gap beyond ``tol`` is a ConvergenceWarning that carries the certificate."""
-        options = {**own_options, **(self.solver_options or {})}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InaccurateWarning)
-            solution = problem.solve(
-                solver=solver, tol=self.tol, max_iter=self.max_iter, verbose=bool(self.verbose), **options
-            )
-        if solution.status not in ("optimal", "stationary"):
+        solution = self._attempt(problem, verbose=bool(self.verbose))
+        if self._is_unfinished(solution):
             warning = ConvergenceWarning(
                 f"{type(self).__name__} stopped with status {solution.status!r} after {solution.n_iter} iterations of "
                 f"{solution.solver}: {solution.certificate}, tolerance {self.tol:g}. Raise max_iter or tol, or scale "
                 "the columns of X"
             )
             warning.certificate = solution.certificate
-            warnings.warn(warning, stacklevel=6)
+            warnings.warn(warning, stacklevel=5)
         return solution
+
+    def _attempt(self, problem: Problem, start: Solution | None = None, verbose: bool = False) -> Solution:
+        """Solve without a word about the gap; ``start`` is the solution of a similar problem."""
+        return self._run_solver(problem, self.solver, {"warm_start": start, "verbose": verbose})
+
+    def _run_solver(self, problem: Problem, solver: str, own_options: Mapping[str, Any]) -> Solution:
+        options = {**own_options, **(self.solver_options or {})}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InaccurateWarning)
+            return problem.solve(solver=solver, tol=self.tol, max_iter=self.max_iter, **options)
+
+    def _is_unfinished(self, solution: Solution) -> bool:
+        """Whether the solver ended before ``tol`` was proved."""
+        return solution.status not in ("optimal", "stationary")
 
     def _keep_results(self, solutions: Sequence[Solution]) -> None:
         """``solution_``, ``objective_``, ``certificate_`` and ``n_iter_``; one solution for each class if several."""

@@ -25,6 +25,8 @@ class GroupSelection(LinearEstimator):
     groups: Any
     group_weights: Any
     rho: float
+    max_iter: Any
+    _structure_name = "groups"
     groups_: Groups
 
     def _penalties(self, structure: Any, columns: Columns) -> list[Any]:
@@ -41,17 +43,30 @@ class GroupSelection(LinearEstimator):
             )
         return self.groups if groups is None else groups
 
-    def _solve(self, problem: Problem) -> Solution:
-        if self.solver != "admm":
-            solution = self._run_solver(problem, self.solver, {})
-            self._groups_kept = self._norms(solution.coef) > 0
-            return solution
-        if self.max_iter is None:
-            solution = self._run_solver(problem, "sentence_admm", {"rho": self.rho})
-        else:
-            solution = truncated_admm(problem, self.tol, self.max_iter, self.rho, **(self.solver_options or {}))
-        self._groups_kept = copies_kept(solution, self.groups_, self.lam_group)
-        return solution
+    @property
+    def _is_truncated(self) -> bool:
+        """Whether the iterations of the paper are cut short, which is a part of the method."""
+        return self.solver == "admm" and self.max_iter is not None
+
+    def _attempt(self, problem: Problem, start: Solution | None = None, verbose: bool = False) -> Solution:
+        if self._is_truncated:  # from zero, always: another start would be another model
+            return truncated_admm(problem, self.tol, self.max_iter, self.rho, **(self.solver_options or {}))
+        if self.solver == "admm":
+            return self._run_solver(
+                problem, "sentence_admm", {"rho": self.rho, "warm_start": start, "verbose": verbose}
+            )
+        return super()._attempt(problem, start, verbose)
+
+    def _is_unfinished(self, solution: Solution) -> bool:
+        return not self._is_truncated and super()._is_unfinished(solution)
+
+    def _keep_results(self, solutions: Sequence[Solution]) -> None:
+        super()._keep_results(solutions)
+        (solution,) = solutions
+        self._groups_kept = self._norms(solution.coef) > 0
+        if self.solver == "admm":
+            strengths = [term.scale for term in solution.problem.terms if isinstance(term.atom, GroupLasso)]
+            self._groups_kept = copies_kept(solution, self.groups_, sum(strengths))
 
     def _norms(self, coef: Any) -> NDArray[np.float64]:
         return self.groups_.norms(coef)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -21,8 +23,24 @@ from cvxstructreg.estimators.base import StructuredEstimator, total
 from cvxstructreg.estimators.sample_weights import checked_sample_weight, times_class_weight
 from cvxstructreg.estimators.selection import SelectedFeature, selected_features
 from cvxstructreg.losses import Logistic, Multinomial, Squared
+from cvxstructreg.paths.strength import checked_terms
+from cvxstructreg.paths.warm_path import Path, common_strengths
 
 Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Rows as checked: targets (the number of its class, for a classifier), sample weights, terms beside the loss."""
+
+    X: Any
+    target: NDArray[Any]
+    weights: Matrix
+    penalties: Sequence[Any]
+
+    def rows(self, chosen: NDArray[Any]) -> TrainingData:
+        """Some of the rows."""
+        return replace(self, X=self.X[chosen], target=self.target[chosen], weights=self.weights[chosen])
 
 
 class LinearEstimator(StructuredEstimator):
@@ -32,18 +50,90 @@ class LinearEstimator(StructuredEstimator):
     missing: str
     coef_: Matrix
     intercept_: Any
+    _structure_name = "graph"
 
     def _penalties(self, structure: Any, columns: Columns) -> list[Any]:
         """The terms beside the loss, for a structure (graph, groups) as the user gave it."""
         raise NotImplementedError
 
-    def _columns(self, feature_names: Any) -> Columns:
-        return Columns(self.n_features_in_, column_names(self, feature_names), self.missing)
+    def _checked_rows(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+        """X and the targets, checked."""
+        raise NotImplementedError
 
-    def _problem(self, X: Any, loss: Loss, penalties: Sequence[Any]) -> Problem:
+    def _losses(self, data: TrainingData) -> list[Loss]:
+        """The loss, or one for each class."""
+        raise NotImplementedError
+
+    def _keep_weights(self, solutions: Sequence[Solution]) -> None:
+        """``coef_`` and ``intercept_``."""
+        raise NotImplementedError
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, feature_names: Any, structure: Any) -> Self:
+        _, problems = self._prepare(X, y, sample_weight, feature_names, structure)
+        solutions = [self._solve(problem) for problem in problems]
+        self._keep_weights(solutions)
+        self._keep_results(solutions)
+        return self
+
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, feature_names: Any, structure: Any
+    ) -> tuple[TrainingData, list[Problem]]:
+        """Check what was given to fit, and make the problems of it."""
+        X, target = self._checked_rows(X, y)
+        weights = checked_sample_weight(sample_weight, X)
+        columns = Columns(self.n_features_in_, column_names(self, feature_names), self.missing)
+        data = TrainingData(X, target, weights, self._penalties(structure, columns))
+        problems = self._problems(data)
+        self._keep_names(columns, problems[0])
+        return data, problems
+
+    def _problems(self, data: TrainingData) -> list[Problem]:
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
-        return Problem(Linear(X, intercept=self.fit_intercept), total([loss, *penalties]))
+        model = Linear(data.X, intercept=self.fit_intercept)
+        return [Problem(model, total([loss, *data.penalties])) for loss in self._losses(data)]
+
+    def path(
+        self,
+        X: Any,
+        y: Any,
+        strengths: Any = None,
+        n_points: int = 50,
+        smallest: float = 0.01,
+        *,
+        sample_weight: Any = None,
+        structure: Any = None,
+        feature_names: Any = None,
+    ) -> Path | tuple[Path, ...]:
+        """Solutions for decreasing multiples of the strengths that make weights zero, each started by the one before.
+
+        Nothing is fitted. The strengths of the estimator count as 1; by default they are multiplied by ``n_points``
+        numbers from :func:`cvxstructreg.paths.lambda_max` down to ``smallest`` times that. With one problem for each
+        class there is one path for each. ``structure`` is a graph or groups in place of the parameter.
+
+        Examples
+        --------
+        >>> from cvxstructreg.estimators import LaplacianElasticNetRegressor
+        >>> X, y = [[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]], [1.0, 2.0, 3.0]
+        >>> LaplacianElasticNetRegressor(fit_intercept=False).path(X, y, n_points=3).n_selected.tolist()
+        [0, 2, 2]
+        """
+        scratch = copy(self)
+        given = getattr(self, self._structure_name) if structure is None else structure
+        _, problems = scratch._prepare(X, y, sample_weight, feature_names, given)
+        terms = scratch._path_terms(problems[0])
+        factors = common_strengths(problems, strengths, n_points, smallest, terms)
+        paths = scratch._paths(problems, factors, verbose=bool(self.verbose))
+        return paths[0] if len(paths) == 1 else paths
+
+    def _path_terms(self, problem: Problem) -> tuple[int, ...]:
+        """The numbers of the terms that a path multiplies."""
+        return checked_terms(problem, None)
+
+    def _paths(self, problems: Sequence[Problem], factors: Matrix, verbose: bool) -> tuple[Path, ...]:
+        return tuple(
+            Path.along(problem, factors, self._path_terms(problem), self._attempt, verbose) for problem in problems
+        )
 
     def _scores(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -68,24 +158,17 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):
     classes_: NDArray[Any]
     _one_vs_rest = False
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, feature_names: Any, structure: Any) -> Self:
+    def _checked_rows(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        k = len(self.classes_)
-        if k < 2:
+        if len(self.classes_) < 2:
             raise ValueError(f"y has only one class, {self.classes_[0]!r}: a classifier needs at least two classes")
-        weights = times_class_weight(checked_sample_weight(sample_weight, X), self.class_weight, codes, self.classes_)
-        columns = self._columns(feature_names)
-        penalties = self._penalties(structure, columns)
-        problems = [self._problem(X, loss, penalties) for loss in self._losses(codes, k, weights)]
-        self._keep_names(columns, problems[0])
-        solutions = [self._solve(problem) for problem in problems]
-        self._keep_weights(solutions)
-        self._keep_results(solutions)
-        return self
+        return X, codes
 
-    def _losses(self, codes: NDArray[Any], k: int, weights: Matrix) -> list[Loss]:
+    def _losses(self, data: TrainingData) -> list[Loss]:
+        k, codes = len(self.classes_), data.target
+        weights = times_class_weight(data.weights, self.class_weight, codes, self.classes_)
         if k == 2:
             return [Logistic(codes, sample_weight=weights, classes=(0, 1))]
         if self._one_vs_rest:
@@ -128,16 +211,16 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):
 class LinearRegressor(RegressorMixin, LinearEstimator):
     """Squared loss."""
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, feature_names: Any, structure: Any) -> Self:
+    def _checked_rows(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
-        weights = checked_sample_weight(sample_weight, X)
-        columns = self._columns(feature_names)
-        problem = self._problem(X, Squared(y, sample_weight=weights), self._penalties(structure, columns))
-        self._keep_names(columns, problem)
-        solution = self._solve(problem)
+        return X, y
+
+    def _losses(self, data: TrainingData) -> list[Loss]:
+        return [Squared(data.target, sample_weight=data.weights)]
+
+    def _keep_weights(self, solutions: Sequence[Solution]) -> None:
+        (solution,) = solutions
         self.coef_, self.intercept_ = solution.coef, float(solution.intercept)
-        self._keep_results([solution])
-        return self
 
     def predict(self, X: Any) -> Any:
         """x'w + b."""

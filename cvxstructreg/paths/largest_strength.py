@@ -54,7 +54,7 @@ def lambda_max(problem: Problem, terms: Iterable[int] | None = None) -> float:
     chosen = Objective(tuple(problem.terms[number] for number in numbers))
     others = tuple(term for number, term in enumerate(problem.terms) if number not in numbers)
     held = _held(NormalForm(Problem(problem.model, _losses(problem) + chosen)))
-    downhill = -_gradient_at_zero(problem, others, held)
+    downhill = -at_zero(problem, others, held)[0]
     downhill[~held] = 0.0
     if not np.abs(downhill).max(initial=0.0) > 0:
         return 0.0
@@ -100,8 +100,8 @@ def _held(parts: NormalForm) -> Any:
     return held
 
 
-def _gradient_at_zero(problem: Problem, others: tuple[Term, ...], held: Any) -> Array:
-    """The gradient of the other terms by the weights, with the held weights zero and the rest fitted."""
+def at_zero(problem: Problem, others: tuple[Term, ...], held: Any) -> tuple[Array, Array]:
+    """The gradient of the other terms by the weights, and the scores; held weights are zero, the rest is fitted."""
     parts, model = problem.normal_form, problem.model
     free = np.flatnonzero(~held.all(axis=1))
     on_scores = tuple(term for term in others if term.target in ("rows", "scores"))
@@ -118,7 +118,8 @@ def _gradient_at_zero(problem: Problem, others: tuple[Term, ...], held: Any) -> 
     small, b = rest.problem.shaped(rest.coef, rest.intercept)
     if free.size:
         theta[free] = small
-    return model.adjoint(parts.smooth_score_grad(model.scores(theta, b))) + parts.quadratic_grad(theta)
+    scores = model.scores(theta, b)
+    return model.adjoint(parts.smooth_score_grad(scores)) + parts.quadratic_grad(theta), scores
 
 
 def _gauge(downhill: Array, objective: Objective, n_chosen: int) -> float:

@@ -19,6 +19,15 @@ def sparsifying_terms(problem: Problem) -> tuple[int, ...]:
     )
 
 
+def weight_terms(problem: Problem) -> tuple[int, ...]:
+    """The numbers of all terms of the weights but bounds."""
+    return tuple(
+        number
+        for number, term in enumerate(problem.terms)
+        if term.target == "weights" and not term.is_constraint and term.scale > 0
+    )
+
+
 def checked_terms(problem: Problem, terms: Iterable[int] | None) -> tuple[int, ...]:
     """``terms`` as numbers of terms of the problem; the sparsifying ones by default."""
     if terms is None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,11 @@ from cvxstructreg.core.atom import Array
 from cvxstructreg.core.checks import real_array
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
-from cvxstructreg.paths.largest_strength import lambda_max
+from cvxstructreg.paths.nearly_constant import largest_strength
 from cvxstructreg.paths.strength import checked_terms, with_strength
+
+#: Solves a problem from the solution of the one before.
+Solve = Callable[[Problem, Solution | None], Solution]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +30,7 @@ class Path:
     strengths : array
         The factors by which the scales of the terms were multiplied, largest first.
     solutions : tuple of Solution
-        One for each, with its certificate.
+        One for each, with its certificate; the last has its dual point as well.
     """
 
     strengths: Array
@@ -40,6 +44,20 @@ class Path:
 
     def __getitem__(self, number: int) -> Solution:
         return self.solutions[number]
+
+    @classmethod
+    def along(
+        cls, problem: Problem, factors: Array, numbers: tuple[int, ...], solve: Solve, verbose: bool = False
+    ) -> Path:
+        """The path of a problem whose terms of these numbers are multiplied by each of the factors."""
+        solutions: list[Solution] = []
+        for factor, solution in zip(factors, follow(problem, factors, numbers, solve), strict=True):
+            if solutions:  # dual points are large, and only the next point has needed it
+                solutions[-1] = replace(solutions[-1], dual={})
+            solutions.append(solution)
+            if verbose:
+                _show(len(solutions), len(factors), float(factor), solution)
+        return cls(factors, tuple(solutions))
 
     @property
     def coefs(self) -> Array:
@@ -105,26 +123,42 @@ def path(
     ([0, 2, 2], [7.0, 2.21, 0.7])
     """
     numbers = checked_terms(problem, terms)
-    factors = _checked_strengths(problem, strengths, n_points, smallest, numbers)
-    solutions: list[Solution] = []
+    factors = common_strengths([problem], strengths, n_points, smallest, numbers)
+
+    def solve(point: Problem, start: Solution | None) -> Solution:
+        return point.solve(solver, tol=tol, warm_start=start, **options)
+
+    return Path.along(problem, factors, numbers, solve, verbose)
+
+
+def follow(problem: Problem, factors: Array, numbers: tuple[int, ...], solve: Solve) -> Iterator[Solution]:
+    """The solutions one after the other; ``solve`` gets a problem and the solution before, or None."""
+    previous: Solution | None = None
     for factor in factors:
-        start = solutions[-1] if solutions else None
-        point = with_strength(problem, float(factor), numbers)
-        solutions.append(point.solve(solver, tol=tol, warm_start=start, **options))
-        if verbose:
-            _show(len(solutions), len(factors), float(factor), solutions[-1])
-    return Path(factors, tuple(solutions))
+        previous = solve(with_strength(problem, float(factor), numbers), previous)
+        yield previous
 
 
-def _checked_strengths(
-    problem: Problem, strengths: Any, n_points: int, smallest: float, numbers: tuple[int, ...]
+def common_strengths(
+    problems: Sequence[Problem],
+    strengths: Any,
+    n_points: int,
+    smallest: float,
+    numbers: tuple[int, ...],
+    if_none_matters: float | None = None,
 ) -> Array:
+    """``strengths`` checked and sorted, or by default from the largest that any of the problems needs.
+
+    ``if_none_matters`` is the largest where all weights are zero at any strength, which is an error otherwise.
+    """
     if strengths is None:
-        if n_points < 1:
-            raise ValueError(f"n_points must be at least 1, got {n_points!r}")
-        if not 0 < smallest < 1:
+        if isinstance(n_points, bool) or not isinstance(n_points, Integral) or n_points < 1:
+            raise ValueError(f"n_points must be a whole number of at least 1, got {n_points!r}")
+        if not isinstance(smallest, Real) or not 0 < smallest < 1:
             raise ValueError(f"smallest must lie between 0 and 1, got {smallest!r}")
-        largest = lambda_max(problem, numbers)
+        largest = max(largest_strength(problem, numbers) for problem in problems)
+        if largest == 0.0 and if_none_matters is not None:
+            largest = if_none_matters
         if largest == 0.0:
             raise ValueError("all weights are zero at any strength: the loss does not ask for others; give strengths=")
         return largest * np.geomspace(1.0, smallest, n_points)
