@@ -13,6 +13,8 @@ from cvxstructreg.core.quadratic_form import QuadraticForm
 
 #: A power with more than this share of its entries stored is kept dense.
 DENSE_SHARE = 0.3
+#: For so many columns, dense products with L are faster if more than this share of its entries is stored.
+WIDE, DENSE_BASE = 100, 0.03
 
 
 class PowerForm(QuadraticForm):
@@ -39,9 +41,15 @@ class PowerForm(QuadraticForm):
 
     def apply(self, w: Array) -> Array:
         """L^p w."""
+        wide = w.shape[1] >= WIDE and self.base.nnz > DENSE_BASE * self.size**2
+        base = self._dense_base if wide else self.base
         for _ in range(self.power):
-            w = self.base @ w
+            w = base @ w
         return np.asarray(w)
+
+    @cached_property
+    def _dense_base(self) -> Array:
+        return np.asarray(self.base.toarray())
 
     @cached_property
     def largest_eigenvalue(self) -> float:

@@ -2,7 +2,7 @@
 
 The gradient of the quadratic terms is linear in the point: conjugate gradients know its change along a step, so that a
 Newton step costs no product with X beyond their own. One iteration is one product with X, one with X' and one with the
-graph on the examples, preconditioned by the diagonal.
+graph on the examples, preconditioned by the diagonal and the curved rows of the loss.
 """
 
 from __future__ import annotations
@@ -12,16 +12,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.composed_forms import PulledForm
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.quadratic_form import to_dense
 from cvxstructreg.core.smoothed_hinge import SmoothedHinge
 from cvxstructreg.core.warp import GraphOperator
 
 #: A Newton step is solved to this relative residual at first; it falls with the gradient.
 FIRST_RESIDUAL, MAX_CG, MAX_NEWTON = 0.3, 2000, 200
+#: Up to so many curved rows go into the preconditioner as they are.
+MOST_ROWS = 1500
 
 
 @dataclass(eq=False)
@@ -144,11 +148,10 @@ class LabelledNewton:
 
     def _step(self, curved: Array, g: Array, gb: float, accuracy: float) -> Point:
         """Conjugate gradients for (quadratic Hessian + Xl'diag(curved)Xl) step = -(g, gb)."""
-        scale = 1.0 / (self.diagonal + self.squares.T @ curved)
-        scale_b = 1.0 / max(2.0 * self.pull_total + float(curved.sum()), 1e-300) if self.intercept else 0.0
+        near = _Preconditioner(self, curved)
         r, rb = -g, -gb
         step = Point(np.zeros_like(g), 0.0, np.zeros(len(self.rows)), np.zeros_like(g), 0.0, 0.0)
-        y, yb = scale * r, scale_b * rb
+        y, yb = near.solve(r, rb)
         p, pb, energy = y.copy(), yb, float(r @ y) + rb * yb
         for _ in range(MAX_CG):
             q, qb, z = self.hessian(p, pb)
@@ -164,7 +167,7 @@ class LabelledNewton:
             rb -= length * full_b
             if float(r @ r) + rb * rb <= accuracy:
                 break
-            y, yb = scale * r, scale_b * rb
+            y, yb = near.solve(r, rb)
             was, energy = energy, float(r @ y) + rb * yb
             p, pb = y + (energy / was) * p, yb + (energy / was) * pb
         return step
@@ -184,6 +187,34 @@ class LabelledNewton:
         while derivative(high) < 0 and high < 64.0:
             low, high = high, 2.0 * high
         return _root(derivative, low, high)
+
+
+class _Preconditioner:
+    """The diagonal of the quadratic terms plus the curved rows of the loss, which sigma makes stiff, as they are."""
+
+    def __init__(self, newton: LabelledNewton, curved: Array) -> None:
+        active = np.flatnonzero(curved)
+        self.intercept = newton.intercept
+        self.inverse, self.active = 1.0 / newton.diagonal, None
+        self.inverse_b = 1.0 / (2.0 * newton.pull_total + 1e-6 * float(curved.sum())) if self.intercept else 0.0
+        if active.size > MOST_ROWS:
+            self.inverse = 1.0 / (newton.diagonal + newton.squares.T @ curved)
+            self.inverse_b = 1.0 / (2.0 * newton.pull_total + float(curved.sum())) if self.intercept else 0.0
+            return
+        self.active = newton.Xl[active]
+        scaled = self.active * self.inverse if not sp.issparse(self.active) else self.active.multiply(self.inverse)
+        inner = to_dense(sp.csr_array(scaled) @ self.active.T if sp.issparse(scaled) else scaled @ self.active.T)
+        inner += self.inverse_b
+        np.einsum("ii->i", inner)[:] += 1.0 / curved[active]
+        self.factor = scipy.linalg.cho_factor(inner, overwrite_a=True, check_finite=False)
+
+    def solve(self, r: Array, rb: float) -> tuple[Array, float]:
+        """Its inverse times (r, rb), by Woodbury."""
+        y, yb = self.inverse * r, self.inverse_b * rb
+        if self.active is None:
+            return y, yb
+        inner = scipy.linalg.cho_solve(self.factor, self.active @ y + yb, check_finite=False)
+        return y - self.inverse * (self.active.T @ inner), yb - self.inverse_b * float(inner.sum())
 
 
 def _root(derivative: Callable[[float], float], low: float, high: float) -> float:
