@@ -1,5 +1,8 @@
 """Structured regularization: write the model once, get the reference optimum, the fast solution and the proof."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from cvxstructreg.core.certificate import Certificate
 from cvxstructreg.core.model import Kernel, Linear
 from cvxstructreg.core.objective import Objective, Term
@@ -25,6 +28,24 @@ from cvxstructreg.penalties import (
 )
 from cvxstructreg.solvers import InaccurateWarning
 from cvxstructreg.verification import Report, certify, verify
+from cvxstructreg.warped_kernel import WarpedKernel
+
+if TYPE_CHECKING:
+    from cvxstructreg import conventions, datasets, estimators, metrics, plots
+    from cvxstructreg.estimators import (
+        DissimilaritySVC,
+        FeatureNetworkClassifier,
+        FeatureNetworkClassifierCV,
+        GroupLassoClassifier,
+        GroupLassoClassifierCV,
+        GroupLassoRegressor,
+        GroupLassoRegressorCV,
+        LaplacianElasticNetClassifier,
+        LaplacianElasticNetClassifierCV,
+        LaplacianElasticNetRegressor,
+        LaplacianElasticNetRegressorCV,
+        MixedGraphClassifier,
+    )
 
 __version__ = "0.1.0"
 
@@ -33,18 +54,30 @@ __all__ = [
     "Box",
     "Certificate",
     "Dissimilarity",
+    "DissimilaritySVC",
     "FeatureNetwork",
+    "FeatureNetworkClassifier",
+    "FeatureNetworkClassifierCV",
     "FusedLasso",
     "Graph",
     "GroupLasso",
+    "GroupLassoClassifier",
+    "GroupLassoClassifierCV",
+    "GroupLassoRegressor",
+    "GroupLassoRegressorCV",
     "Groups",
     "Hinge",
     "InaccurateWarning",
     "Kernel",
     "Laplacian",
+    "LaplacianElasticNetClassifier",
+    "LaplacianElasticNetClassifierCV",
+    "LaplacianElasticNetRegressor",
+    "LaplacianElasticNetRegressorCV",
     "LatentGroupLasso",
     "Linear",
     "Logistic",
+    "MixedGraphClassifier",
     "MulticlassHinge",
     "Multinomial",
     "NonNegative",
@@ -59,8 +92,43 @@ __all__ = [
     "Squared",
     "SquaredHinge",
     "Term",
+    "WarpedKernel",
     "certify",
+    "conventions",
+    "datasets",
+    "estimators",
     "lambda_max",
+    "metrics",
     "path",
+    "plots",
     "verify",
 ]
+
+# scikit-learn takes longer to import than all the rest: what needs it is loaded when it is first asked for.
+_ESTIMATORS = {
+    "DissimilaritySVC",
+    "FeatureNetworkClassifier",
+    "FeatureNetworkClassifierCV",
+    "GroupLassoClassifier",
+    "GroupLassoClassifierCV",
+    "GroupLassoRegressor",
+    "GroupLassoRegressorCV",
+    "LaplacianElasticNetClassifier",
+    "LaplacianElasticNetClassifierCV",
+    "LaplacianElasticNetRegressor",
+    "LaplacianElasticNetRegressorCV",
+    "MixedGraphClassifier",
+}
+_PARTS = {"conventions", "datasets", "estimators", "metrics", "plots"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ESTIMATORS:
+        return getattr(import_module("cvxstructreg.estimators"), name)
+    if name in _PARTS:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

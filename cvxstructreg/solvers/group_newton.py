@@ -27,6 +27,7 @@ from cvxstructreg.solvers.iterate import Iterate, Refusal
 
 NAME = "group_newton"
 ITERATES = True
+ROUGH_ZEROS = True
 
 #: Sweeps of the repair; the least number of features that may join the working set.
 SWEEPS, LEAST_GROWTH = 5, 400

@@ -1,0 +1,126 @@
+"""Paths of fifty points and their cross-validation, in seconds of the processor, on sci.med / sci.space.
+
+A path is compared with the hardest of its points, solved alone and from zero; the cross-validation of the sentence
+regularizer with the ADMM of its paper (100 iterations, one fit) at the strength chosen. Processor time of this process
+is measured, so that folds run one after the other, and the runs to be compared take turns.
+
+    python benchmarks/paths.py                 # all sections
+    python benchmarks/paths.py elastic_net     # some
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import data
+import numpy as np
+from measure import Result
+from threadpoolctl import threadpool_limits
+
+import cvxstructreg as csr
+from cvxstructreg.estimators import GroupLassoClassifierCV
+from cvxstructreg.paths import Path, lambda_max, path
+from cvxstructreg.paths.strength import sparsifying_terms, with_strength
+
+N_POINTS, SMALLEST, REPEATS = 50, 0.01, 2
+
+
+def cpu(run: Callable[[], Any]) -> tuple[Any, float]:
+    """The result and its seconds of the processor."""
+    began = time.process_time()
+    result = run()
+    return result, time.process_time() - began
+
+
+def against_hardest(section: str, make: Callable[[], csr.Problem]) -> list[Result]:
+    """A path with warm starts, and the hardest of every seventh of its points (the last among them) from zero."""
+    strengths = lambda_max(make()) * np.geomspace(1.0, SMALLEST, N_POINTS)
+    paths, hardest = [], []
+    gap = 0.0
+    for _ in range(REPEATS + 1):
+        points, seconds = cpu(lambda: path(make(), strengths=strengths))
+        paths.append(seconds)
+        singles = [_single(make(), strength) for strength in strengths[::-7]]
+        hardest.append(max(singles))
+        gap = max(gap, float(points.gaps.max()))
+    work = f"{N_POINTS} points to {SMALLEST:g} of the largest"
+    return [
+        Result(section, work, "hardest single fit", float(np.median(hardest[1:])), hardest[0], gap),
+        Result(section, work, "path", float(np.median(paths[1:])), paths[0], gap, "<= 5 x hardest"),
+    ]
+
+
+def _single(problem: csr.Problem, strength: float) -> float:
+    point = with_strength(problem, float(strength), sparsifying_terms(problem))
+    return cpu(point.solve)[1]
+
+
+def elastic_net() -> list[Result]:
+    """The Laplacian elastic net."""
+    X, y, _, _ = data.newsgroups(data.MED_SPACE)
+    graph = data.cosine_graph(X).symmetrized()
+
+    def make() -> csr.Problem:
+        penalty = csr.L1() + 0.5 * csr.Laplacian(graph, normalized=True)
+        return csr.Problem(csr.Linear(X), csr.Logistic(y) + penalty)
+
+    return against_hardest("path: Laplacian elastic net", make)
+
+
+def sentences() -> list[Result]:
+    """The sentence regularizer."""
+    X, y, texts, vectorizer = data.newsgroups(data.MED_SPACE)
+    groups = data.sentences(texts, vectorizer)
+
+    def make() -> csr.Problem:
+        return csr.Problem(csr.Linear(X), csr.Logistic(y) + 0.5 * csr.L1() + 0.1 * csr.GroupLasso(groups))
+
+    return against_hardest("path: sentence group lasso", make)
+
+
+def cross_validation() -> list[Result]:
+    """Five folds of fifty points of the sentence regularizer, and one fit by the ADMM of the paper."""
+    X, y, texts, vectorizer = data.newsgroups(data.MED_SPACE)
+    groups = data.sentences(texts, vectorizer)
+    estimator = GroupLassoClassifierCV(groups, lam_group=0.1, lam_l1=0.5, n_strengths=N_POINTS, smallest=SMALLEST)
+    model, seconds = cpu(lambda: estimator.fit(X, y))
+    problem = model.solution_.problem
+    section, work = "cross-validation: sentence group lasso", f"5 folds x {N_POINTS} points, and the fit on all rows"
+    assert isinstance(model.path_, Path)
+    gap = float(model.path_.gaps.max())
+    results = [Result(section, work, "GroupLassoClassifierCV", seconds, seconds, gap, "<= a handful of ADMM fits")]
+    for rho in (1.0, 10.0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", csr.InaccurateWarning)
+            solution, slow = cpu(lambda rho=rho: problem.solve("sentence_admm", rho=rho, max_iter=100))  # type: ignore[misc]
+        name = f"sentence_admm, one fit, 100 iterations, rho={rho:g}"
+        results.append(Result(section, work, name, slow, slow, solution.certificate.relative_gap))
+    return results
+
+
+SECTIONS = {"elastic_net": elastic_net, "sentences": sentences, "cross_validation": cross_validation}
+
+
+def main() -> None:
+    """Run the sections asked for and print their lines, with ratios to the first of each."""
+    if not data.available():
+        sys.exit(f"20 Newsgroups not found in {data.folder()} (set CVXSTRUCTREG_DATA)")
+    unknown = set(sys.argv[1:]) - set(SECTIONS)
+    if unknown:
+        sys.exit(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    with threadpool_limits(1):
+        for name in sys.argv[1:] or SECTIONS:
+            results = SECTIONS[name]()
+            for r in results:
+                ratio = r.seconds / results[0].seconds
+                print(
+                    f"{r.section} | {r.work} | {r.solver} | {r.seconds:.3g} s | x {ratio:.2f} | {r.gap:.0e}", flush=True
+                )
+
+
+if __name__ == "__main__":
+    main()
