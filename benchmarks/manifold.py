@@ -1,8 +1,5 @@
 """Manifold regularization with mixed graphs: our solvers against CVXPY, libsvm, eq. (5) as it stands, and LU.
 
-    python benchmarks/manifold.py                    # all; or some of hinge, squared, linear, machine
-    python benchmarks/manifold.py hinge --json out.json
-
 Times are CPU seconds of one thread: the median of several runs, the compared things in turn, after a first one of each
 for ours and libsvm; of one run for CVXPY and LU. Ours include the certificate, of a relative gap of 1e-6. CVXPY's
 solvers and libsvm get the loosest of a few tolerances whose objective, at their weights put into our problem, is within
@@ -12,12 +9,9 @@ graph and one with X', by SciPy.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from typing import Any
 
 import cvxpy as cp
@@ -27,7 +21,6 @@ import scipy.sparse as sp
 from measure import Result
 from sklearn.neighbors import kneighbors_graph
 from sklearn.svm import SVC
-from threadpoolctl import threadpool_limits
 
 import cvxstructreg as csr
 
@@ -280,29 +273,3 @@ def machine() -> Iterator[Result]:
 
 
 SECTIONS = {"hinge": hinge, "squared": squared, "linear": linear, "machine": machine}
-
-
-def section(*names: str) -> list[Result]:
-    """The lines of some sections, or of all."""
-    return [result for name in names or SECTIONS for result in SECTIONS[name]()]
-
-
-def main() -> None:
-    """Run the sections asked for and print their lines."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", choices=[*SECTIONS, []], help=f"some of {', '.join(SECTIONS)}")
-    parser.add_argument("--json", help="write the results here too")
-    options = parser.parse_args()
-    results = []
-    with threadpool_limits(1):
-        for name in options.sections or SECTIONS:
-            for line in SECTIONS[name]():
-                print(f"{line.work:95s} {line.solver:35s} {line.seconds:9.4f} s  gap {line.gap:.1e}", flush=True)
-                results.append(line)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump([asdict(result) for result in results], file, indent=2)
-
-
-if __name__ == "__main__":
-    main()

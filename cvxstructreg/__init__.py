@@ -27,6 +27,7 @@ from cvxstructreg.penalties import (
     RKHSNorm,
 )
 from cvxstructreg.solvers import InaccurateWarning
+from cvxstructreg.solvers.graph_strength import GraphDominatesWarning
 from cvxstructreg.verification import Report, certify, verify
 from cvxstructreg.warped_kernel import WarpedKernel
 
@@ -60,6 +61,7 @@ __all__ = [
     "FeatureNetworkClassifierCV",
     "FusedLasso",
     "Graph",
+    "GraphDominatesWarning",
     "GroupLasso",
     "GroupLassoClassifier",
     "GroupLassoClassifierCV",
