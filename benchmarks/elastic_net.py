@@ -19,7 +19,7 @@ import data
 import numpy as np
 import scipy.sparse as sp
 from elastic_net_peers import elastic_net_peers, lasso_peers
-from measure import Result, lambda_max
+from measure import Result, by_cvxpy, lambda_max
 
 import cvxstructreg as csr
 from cvxstructreg.core.certificate import certify_point
@@ -177,32 +177,22 @@ def elastic_net() -> Iterator[Result]:
 
 
 def against_cvxpy() -> Iterator[Result]:
-    """1,000 x 2,000 by CVXPY, each solver once; ECOS is left out: ninety seconds were not enough for it."""
-    X, y = data.dense_problem(1000, 2000)
-    model, loss, network = csr.Linear(X), csr.Logistic(y), csr.Laplacian(data.ring_graph(2000), normalized=True)
-    lam, work = 0.05 * lambda_max(X, y), "1,000 x 2,000 dense, ring"
+    """1,000 x 2,000 by CVXPY, sparse and dense X, each solver once."""
+    network = csr.Laplacian(data.ring_graph(2000), normalized=True)
+    for name, (X, y) in {
+        "sparse": data.sparse_problem(1000, 2000, 0.02),
+        "dense": data.dense_problem(1000, 2000),
+    }.items():
+        model, loss, lam, work = csr.Linear(X), csr.Logistic(y), 0.05 * lambda_max(X, y), f"1,000 x 2,000 {name}, ring"
 
-    def make() -> csr.Problem:
-        return csr.Problem(model, loss + lam * csr.L1() + 1.0 * network)
+        def make(model: Any = model, loss: Any = loss, lam: float = lam) -> csr.Problem:
+            return csr.Problem(model, loss + lam * csr.L1() + 1.0 * network)
 
-    run = solving(make)(1e-6)
-    gap = run().certificate.relative_gap
-    median, first = race({"working_set": run})["working_set"]
-    yield Result(NET, work, "working_set", median, first, gap, "1/500 of Clarabel, 1/50 of SCS")
-    for name, options in (
-        ("CLARABEL", {"tol_gap_rel": 1e-8, "max_threads": 1}),
-        ("SCS", {"eps_abs": 1e-6, "eps_rel": 1e-6, "max_iters": 20_000}),
-    ):
-        began = time.process_time()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                solution = make().solve("cvxpy", tol=1e-6, cvxpy_solver=name, cvxpy_options=options)
-            except Exception as error:
-                print(f"left out CVXPY with {name}: {error}")
-                continue
-        seconds = time.process_time() - began
-        yield Result(NET, work, f"cvxpy {name}", seconds, seconds, solution.certificate.relative_gap)
+        run = solving(make)(1e-6)
+        gap = run().certificate.relative_gap
+        median, first = race({"working_set": run})["working_set"]
+        yield Result(NET, work, "working_set", median, first, gap, "1/500 of CLARABEL, 1/50 of SCS")
+        yield from by_cvxpy(NET, work, make)
 
 
 def growth() -> Iterator[Result]:
@@ -230,36 +220,10 @@ def growth() -> Iterator[Result]:
             yield Result(NET, work, "working_set", median, first, gap, slope)
 
 
-def path() -> Iterator[Result]:
-    """Fifty strengths from lam_max to a hundredth of it, each from the solution before."""
-    X, y = data.newsgroups(data.MED_SPACE)[:2] if data.available() else data.sparse_problem(2000, 30_000)
-    model, loss, most = csr.Linear(X), csr.Logistic(y), lambda_max(X, y)
-    strengths = most * np.geomspace(1.0, 0.01, 50)
-
-    def single() -> csr.Solution:
-        return csr.Problem(model, loss + strengths[-1] * csr.L1()).solve("working_set")
-
-    def whole() -> csr.Solution:
-        last = None
-        for lam in strengths:
-            last = csr.Problem(model, loss + lam * csr.L1()).solve("working_set", warm_start=last)
-        return last
-
-    gap, work = (
-        whole().certificate.relative_gap,
-        f"path to 0.01 lam_max, {'med/space' if data.available() else 'sparse'}",
-    )
-    times = race({"hardest fit alone": single, "50 fits, warm": whole})
-    targets = {"50 fits, warm": "<= 5 x the hardest fit"}
-    for name in times:
-        yield Result(LASSO, work, name, *times[name], gap, targets.get(name, ""))
-
-
 SECTIONS = {
     "lasso": lasso,
     "elastic_net": elastic_net,
     "elastic_net_cvxpy": against_cvxpy,
     "elastic_net_growth": growth,
-    "path": path,
 }
-NEED_NEWSGROUPS = {"lasso", "elastic_net", "path"}
+NEED_NEWSGROUPS = {"lasso", "elastic_net"}

@@ -21,7 +21,7 @@ from typing import Any
 import data
 import numpy as np
 import scipy.sparse as sp
-from measure import Result
+from measure import Result, by_cvxpy
 from sklearn.linear_model import LogisticRegression
 
 import cvxstructreg as csr
@@ -164,26 +164,17 @@ def cvxpy() -> list[Result]:
     """Against CVXPY at n = 1,000, d = 2,000, its compilation included; sparse and dense X."""
     results = []
     network = data.ring_graph(2000)
-    for name, (X, y) in {"sparse": data.sparse_problem(1000, 2000), "dense": data.dense_problem(1000, 2000)}.items():
+    for name, (X, y) in {
+        "sparse": data.sparse_problem(1000, 2000, 0.02),
+        "dense": data.dense_problem(1000, 2000),
+    }.items():
 
         def make(X: Any = X, y: Any = y) -> csr.Problem:
             return csr.Problem(csr.Linear(X), csr.Logistic(y) + 10.0 * csr.FeatureNetwork(network) + 1.0 * csr.Ridge())
 
-        runs = {"newton": ours(make, "newton")}
-        for solver, options in {
-            "CLARABEL": {"max_threads": 1},
-            "SCS": {"eps_abs": 1e-6, "eps_rel": 1e-6, "max_iters": 20_000},
-            "ECOS": {},
-        }.items():
-            runs[f"cvxpy {solver}"] = ours(make, "cvxpy", cvxpy_solver=solver, cvxpy_options=options)
-        work = f"1,000 x 2,000 {name}"
-        slow = {x: run for x, run in runs.items() if x != "newton"}
-        results += race("feature network, CVXPY", work, {"newton": runs["newton"]}, "1/500 of CLARABEL, 1/50 of SCS")
-        for x, run in slow.items():
-            began = time.process_time()
-            gap = run()
-            seconds = time.process_time() - began
-            results.append(Result("feature network, CVXPY", work, x, seconds, seconds, gap))
+        section, work = "feature network, CVXPY", f"1,000 x 2,000 {name}"
+        results += race(section, work, {"newton": ours(make, "newton")}, "1/500 of CLARABEL, 1/50 of SCS")
+        results += by_cvxpy(section, work, make)
     return results
 
 

@@ -3,14 +3,10 @@
 A path is compared with the hardest of its points, solved alone and from zero; the cross-validation of the sentence
 regularizer with the ADMM of its paper (100 iterations, one fit) at the strength chosen. Processor time of this process
 is measured, so that folds run one after the other, and the runs to be compared take turns.
-
-    python benchmarks/paths.py                 # all sections
-    python benchmarks/paths.py elastic_net     # some
 """
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -19,7 +15,6 @@ from typing import Any
 import data
 import numpy as np
 from measure import Result
-from threadpoolctl import threadpool_limits
 
 import cvxstructreg as csr
 from cvxstructreg.estimators import GroupLassoClassifierCV
@@ -102,25 +97,9 @@ def cross_validation() -> list[Result]:
     return results
 
 
-SECTIONS = {"elastic_net": elastic_net, "sentences": sentences, "cross_validation": cross_validation}
-
-
-def main() -> None:
-    """Run the sections asked for and print their lines, with ratios to the first of each."""
-    if not data.available():
-        sys.exit(f"20 Newsgroups not found in {data.folder()} (set CVXSTRUCTREG_DATA)")
-    unknown = set(sys.argv[1:]) - set(SECTIONS)
-    if unknown:
-        sys.exit(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
-    with threadpool_limits(1):
-        for name in sys.argv[1:] or SECTIONS:
-            results = SECTIONS[name]()
-            for r in results:
-                ratio = r.seconds / results[0].seconds
-                print(
-                    f"{r.section} | {r.work} | {r.solver} | {r.seconds:.3g} s | x {ratio:.2f} | {r.gap:.0e}", flush=True
-                )
-
-
-if __name__ == "__main__":
-    main()
+SECTIONS = {
+    "path_elastic_net": elastic_net,
+    "path_sentences": sentences,
+    "path_cross_validation": cross_validation,
+}
+NEED_NEWSGROUPS = set(SECTIONS)

@@ -27,6 +27,7 @@ import manifold
 import multiclass
 import network
 import numpy as np
+import paths
 from measure import Result
 from threadpoolctl import threadpool_limits
 
@@ -34,10 +35,11 @@ SECTIONS: dict[str, Callable[[], Iterable[Result]]] = {
     **network.SECTIONS,
     **elastic_net.SECTIONS,
     **groups.SECTIONS,
+    **paths.SECTIONS,
     **{f"multiclass_{name}": run for name, run in multiclass.SECTIONS.items()},
     **{f"manifold_{name}": run for name, run in manifold.SECTIONS.items()},
 }
-NEED_NEWSGROUPS = network.NEED_NEWSGROUPS | elastic_net.NEED_NEWSGROUPS | groups.NEED_NEWSGROUPS
+NEED_NEWSGROUPS = network.NEED_NEWSGROUPS | elastic_net.NEED_NEWSGROUPS | groups.NEED_NEWSGROUPS | paths.NEED_NEWSGROUPS
 
 
 def ratios(results: list[Result]) -> list[float]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
+from cvxstructreg.core.problem import Problem
 from cvxstructreg.estimators.alignment import Columns, aligned_graph
 from cvxstructreg.estimators.linear import LinearClassifier
+from cvxstructreg.paths.strength import weight_terms
 from cvxstructreg.penalties import FeatureNetwork, Ridge
 
 
@@ -121,3 +123,6 @@ class FeatureNetworkClassifier(LinearClassifier):
         graph = aligned_graph(structure, columns)
         network = [] if graph is None else [alpha * FeatureNetwork(graph, signed=signed)]
         return [*network, beta * Ridge()]
+
+    def _path_terms(self, problem: Problem) -> tuple[int, ...]:
+        return weight_terms(problem)

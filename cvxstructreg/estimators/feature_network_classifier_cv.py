@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cvxstructreg.core.problem import Problem
 from cvxstructreg.estimators.cross_validation import CrossValidated
 from cvxstructreg.estimators.feature_network_classifier import FeatureNetworkClassifier
-from cvxstructreg.paths.strength import weight_terms
 
 
 class FeatureNetworkClassifierCV(CrossValidated, FeatureNetworkClassifier):
@@ -122,6 +120,3 @@ class FeatureNetworkClassifierCV(CrossValidated, FeatureNetworkClassifier):
         self.scoring = scoring
         self.rule = rule
         self.n_jobs = n_jobs
-
-    def _path_terms(self, problem: Problem) -> tuple[int, ...]:
-        return weight_terms(problem)
