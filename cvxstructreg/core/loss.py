@@ -87,7 +87,8 @@ class Loss(Atom):
 
 def shift_into_box(u: Array, lower: Array, upper: Array, total: float) -> Array | None:
     """clip(u - mu, lower, upper) with the mu that makes it sum to ``total``, by safeguarded Newton steps."""
-    slack = 1e-12 * (1.0 + float(np.abs(u).sum()))
+    size = float(np.abs(u).sum())
+    slack = 1e-12 * (1.0 + size)
     if lower.sum() > total + slack or upper.sum() < total - slack:
         return None
 
@@ -98,7 +99,8 @@ def shift_into_box(u: Array, lower: Array, upper: Array, total: float) -> Array 
 
     finite = np.concatenate([u, lower[np.isfinite(lower)], upper[np.isfinite(upper)], [total, 1.0]])
     reach = 4.0 * float(np.abs(finite).max())
-    mu = increasing_root(minus_excess, np.array([-reach]), np.array([reach]), np.zeros(1), np.array([1e-15 * reach]))
+    accuracy = np.array([1e-15 * max(reach, size)])  # what is left of it in the sum
+    mu = increasing_root(minus_excess, np.array([-reach]), np.array([reach]), np.zeros(1), accuracy)
     return np.clip(u - mu, lower, upper)
 
 

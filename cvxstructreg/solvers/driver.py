@@ -24,9 +24,10 @@ from cvxstructreg.solvers.iterate import Iterate
 
 #: Iterations without ``max_iter``.
 DEFAULT_MAX_ITER = 20_000
-#: Certificates are due at iterations that grow by this factor; from points of which the solver expects nothing one is
-#: taken now and then all the same, for the record. By counts and not by the clock, so that runs can be repeated.
-EVERY, HOPELESS_FROM, HOPELESS_EVERY = 1.15, 8, 2.0
+#: Certificates are due at iterations that grow by this factor. Points of which the solver expects nothing get one now
+#: and then all the same, for the record: from an iteration on, sooner if somebody is watching. By counts and not by the
+#: clock, so that runs can be repeated.
+EVERY, HOPELESS_EVERY, HOPELESS_FROM, WATCHED_FROM = 1.15, 2.0, 100, 2
 
 
 class InaccurateWarning(UserWarning):
@@ -118,7 +119,8 @@ class _Run:
         """When the solver says so; else at every early iteration and ever more rarely later."""
         if promising is None:
             return count >= EVERY * self.certified
-        return promising or count >= max(HOPELESS_FROM, HOPELESS_EVERY * self.certified)
+        first = WATCHED_FROM if self.verbose or self.callback is not None else HOPELESS_FROM
+        return promising or count >= max(first, HOPELESS_EVERY * self.certified)
 
     def _certify(self, linear: Problem, iterate: Iterate, count: int) -> bool:
         self.certified = count
