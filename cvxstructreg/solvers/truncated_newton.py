@@ -68,7 +68,7 @@ def run(problem: Problem, start: Iterate, tol: float, max_cg: int = 1000) -> Ite
         promised = solver.decrease
         kept = value - objective.value(at.moved([step], np.ones(1)))
         doubt = _doubt(promised, kept, value, doubt / (1.0 + solver.steps))
-        broken = kept < BROKEN * promised and promised > ROUND_OFF * abs(value)
+        broken = objective.rowwise and kept < BROKEN * promised and promised > ROUND_OFF * abs(value)
         ahead = max(NEAR, 4.0 * ahead) if broken else 0.5 * ahead if ahead > 1e-6 else 0.0
         moved, reached = minimise_over(objective, at, value, [step] if before is None else [step, before, at])
         if not reached < value:
