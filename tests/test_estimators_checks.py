@@ -19,8 +19,6 @@ SHORT = {"n_strengths": 2, "smallest": 0.1, "cv": 3, "tol": 1e-12}
 SEMI_SUPERVISED = ("DissimilaritySVC", "MixedGraphClassifier")
 # Class weights of 1000 and 0.0001 with at most 1000 iterations: scikit-learn ignores this warning there as well.
 UNFINISHED = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-# A perfect fit of the one class that has weight: a gap of 1e-13 of its tiny objective is below round-off.
-UNFINISHED_CHECKS = {"check_class_weight_classifiers", "check_classifiers_one_label_sample_weights"}
 # There, -1 marks unlabelled rows unless another marker is named.
 AMBIGUOUS = {"check_classifiers_classes": "fits labels -1 and 1, which are ambiguous as long as -1 means unlabelled"}
 
@@ -53,7 +51,7 @@ def cases():
             if is_of_other_arrays(check) or repeated:
                 continue
             marks = [pytest.mark.xfail(reason=failing[name], raises=ValueError)] if name in failing else []
-            marks += [UNFINISHED] if name in UNFINISHED_CHECKS else []
+            marks += [UNFINISHED] if name == "check_class_weight_classifiers" else []
             options = [f"{key}={value}" for key, value in getattr(check, "keywords", {}).items()]
             label = "-".join([type(instance).__name__, name, *options])
             yield pytest.param(estimator, check, marks=marks, id=label)

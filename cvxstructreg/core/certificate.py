@@ -59,6 +59,12 @@ class Certificate:
         """The number a tolerance is compared with: the relative gap, or the residual for kind "kkt"."""
         return self.residual if self.kind == "kkt" else self.relative_gap
 
+    def status(self, tol: float) -> str | None:
+        """What the point may be called: "optimal" if its gap is proved, "stationary" if only a residual is; or None."""
+        if not self.error <= tol:
+            return None
+        return "stationary" if self.kind == "kkt" else "optimal"
+
     def __str__(self) -> str:
         if self.kind == "kkt":
             return f"kkt residual {self.residual:.1e} (no bound of the objective)"

@@ -49,7 +49,7 @@ def truncated_admm(problem: Problem, tol: float, max_iter: int, rho: float, **op
         intercept=float(iterate.b[0]) if single else iterate.b.copy(),
         objective=certificate.objective,
         certificate=certificate,
-        status="optimal" if certificate.error <= tol else "max_iter",
+        status=certificate.status(tol) or "max_iter",
         solver=NAME,
         n_iter=count,
         time=time.perf_counter() - began,

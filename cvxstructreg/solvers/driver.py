@@ -110,7 +110,9 @@ class _Run:
         except KeyboardInterrupt:
             if self.latest is None:
                 raise
-            self.best, status = self.best or self.latest, "interrupted"
+            if self.best is None or linear.value_at(self.latest.theta, self.latest.b) < self.lowest:
+                self.best = self.latest
+            status = "interrupted"
         finally:
             steps.close()
         return self._finish(count, status)
@@ -148,10 +150,7 @@ class _Run:
             self._round_to_zero()
         theta, b = self._lifted(self.best)
         certificate = self._final_certificate(theta, b)
-        if certificate.error <= self.tol:
-            status = "stationary" if certificate.kind == "kkt" else "optimal"
-        elif status == "optimal":
-            status = "inaccurate"
+        status = certificate.status(self.tol) or ("inaccurate" if status == "optimal" else status)
         single = theta.shape[1] == 1
         return Solution(
             problem=self.problem,
