@@ -22,6 +22,7 @@ from datetime import date
 
 import data
 import elastic_net
+import first_use
 import groups
 import manifold
 import multiclass
@@ -36,6 +37,7 @@ SECTIONS: dict[str, Callable[[], Iterable[Result]]] = {
     **elastic_net.SECTIONS,
     **groups.SECTIONS,
     **paths.SECTIONS,
+    **first_use.SECTIONS,
     **{f"multiclass_{name}": run for name, run in multiclass.SECTIONS.items()},
     **{f"manifold_{name}": run for name, run in manifold.SECTIONS.items()},
 }
