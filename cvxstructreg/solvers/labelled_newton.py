@@ -135,16 +135,7 @@ class LabelledNewton:
         def derivative(shift: float) -> float:
             return at.gb + shift * unit.gb + float(loss.grad((at.z + shift)[:, None]).sum())
 
-        first = derivative(0.0)
-        if first == 0.0:
-            return
-        low, high, reach = 0.0, 0.0, 1e-3
-        while derivative(-np.sign(first) * reach) * first > 0:
-            reach *= 4.0
-            if reach > 1e9:
-                return
-        low, high = (-reach, 0.0) if first > 0 else (0.0, reach)
-        at.move(unit, _root(derivative, low, high))
+        at.move(unit, balancing_shift(derivative))
 
     def _step(self, curved: Array, g: Array, gb: float, accuracy: float) -> Point:
         """Conjugate gradients for (quadratic Hessian + Xl'diag(curved)Xl) step = -(g, gb)."""
@@ -215,6 +206,18 @@ class _Preconditioner:
             return y, yb
         inner = scipy.linalg.cho_solve(self.factor, self.active @ y + yb, check_finite=False)
         return y - self.inverse * (self.active.T @ inner), yb - self.inverse_b * float(inner.sum())
+
+
+def balancing_shift(derivative: Callable[[float], float]) -> float:
+    """Where a nondecreasing, piecewise linear function of an intercept is zero; 0 if it nowhere changes its sign."""
+    first, reach = derivative(0.0), 1e-3
+    if first == 0.0:
+        return 0.0
+    while derivative(-np.sign(first) * reach) * first > 0:
+        reach *= 4.0
+        if reach > 1e9:
+            return 0.0
+    return _root(derivative, *((-reach, 0.0) if first > 0 else (0.0, reach)))
 
 
 def _root(derivative: Callable[[float], float], low: float, high: float) -> float:

@@ -20,7 +20,7 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.smoothed_hinge import SmoothedHinge
 from cvxstructreg.solvers import kernel_cg
 from cvxstructreg.solvers.iterate import Iterate, Refusal
-from cvxstructreg.solvers.labelled_newton import LabelledNewton
+from cvxstructreg.solvers.labelled_newton import LabelledNewton, balancing_shift
 
 NAME = "multipliers"
 ITERATES = True
@@ -117,7 +117,22 @@ class _Kernels:
                 break
         steps.close()
         piece = self.inner.normal_form.score_pieces[0]
-        return piece.forward(self.inner.model.scores(self.at.theta, self.at.b)), self.at.theta, self.at.b
+        scores = self.inner.model.scores(self.at.theta, self.at.b)
+        if self.inner.model.intercept:
+            shift = self._imbalance(scores)
+            scores, self.at = scores + shift, Iterate(self.at.theta, self.at.b + shift)
+        return piece.forward(scores), self.at.theta, self.at.b
+
+    def _imbalance(self, scores: Array) -> float:
+        """What the exact intercept has on top: an imbalance costs a certificate as much as it is, not its square."""
+        parts = self.inner.normal_form
+        piece, forms, ones = parts.score_pieces[0], parts.score_forms, np.ones_like(scores)
+        pull = sum(float(form.grad(scores).sum()) for form in forms)
+        stiffness = sum(float(form.grad(ones).sum()) for form in forms)
+        z = piece.forward(scores)
+        return balancing_shift(
+            lambda shift: pull + shift * stiffness + piece.scale * float(piece.atom.grad(z + shift).sum())
+        )
 
     def quadratic_value(self) -> float:
         """The value of all terms but the loss."""
