@@ -84,12 +84,13 @@ def certify_point(
     ``known_bound`` is a lower bound of the optimum that an earlier dual point of the same problem has proved.
     ``sweeps`` limits the search for the dual points of group norms and the like.
     """
-    objective = problem.value_at(theta, b)
+    scores = problem.model.scores(theta, b)
+    objective = problem.value_at(theta, b, scores)
     if not np.isfinite(objective):
         return Certificate("duality_gap", objective, known_bound, np.inf, np.inf)
     parts = problem.normal_form
     if all(piece.has_conjugate for piece in parts.pieces):
-        kind, bound = "duality_gap", dual_points.lower_bound(parts, theta, b, dual or {}, sweeps)
+        kind, bound = "duality_gap", dual_points.lower_bound(parts, theta, b, scores, dual or {}, sweeps)
     else:
         kind, bound = "strong_convexity", dual_points.strong_convexity_bound(problem, theta, b)
     bound = max(bound, known_bound)

@@ -66,6 +66,10 @@ class PowerForm(QuadraticForm):
         """||N w||^2."""
         return float(np.sum(self.half(w) ** 2))
 
+    def value_and_product(self, w: Array) -> tuple[float, Array]:
+        """(||N w||^2, L^p w)."""
+        return self.value(w), self.apply(w)
+
     @cached_property
     def main_diagonal(self) -> Array:
         """The diagonal of L^p: that of H'H for even p and of H'LH for odd p, with H = L^(p // 2)."""
@@ -111,6 +115,11 @@ class PulledForm(QuadraticForm):
     def value(self, w: Array) -> float:
         """(A w)'M(A w)."""
         return self.form.value(np.asarray(self.design @ w))
+
+    def value_and_product(self, w: Array) -> tuple[float, Array]:
+        """((A w)'M(A w), A'M A w)."""
+        value, product = self.form.value_and_product(np.asarray(self.design @ w))
+        return value, np.asarray(self._adjoint @ product)
 
     @cached_property
     def largest_eigenvalue(self) -> float:

@@ -47,19 +47,21 @@ class ScoreDual:
         return float(pieces + s**2 * sum(scaled.value(self.scores) for scaled in parts.score_forms))
 
 
-def lower_bound(parts: NormalForm, theta: Array, b: Array, dual: Dual, sweeps: int) -> float:
+def lower_bound(parts: NormalForm, theta: Array, b: Array, scores: Array, dual: Dual, sweeps: int) -> float:
     """A lower bound of the optimum, -inf if no feasible dual point was found.
 
-    Smooth terms have a dual point of their own, the gradient at the point; one that was given is tried too.
+    Smooth terms have a dual point of their own, the gradient at the point (theta, b), whose scores are known; one that
+    was given is tried too.
     """
     directions = free_directions(parts, theta)
     if directions is None:
         return -np.inf
     candidates = []
     if parts.scores_are_smooth:
-        candidates.append(_score_dual(parts, *refit(parts, theta, b, directions), {}))
+        moved, _, its_scores = refit(parts, theta, b, scores, directions)
+        candidates.append(_score_dual(parts, moved, its_scores, {}))
     if not directions.shape[1] and (not candidates or all(piece.number in dual for piece in parts.score_pieces)):
-        candidates.append(_score_dual(parts, theta, b, dual))
+        candidates.append(_score_dual(parts, theta, scores, dual))
     bounds = [-np.inf]
     for start in candidates:
         if start is None:
@@ -81,9 +83,8 @@ def _function_bound(parts: NormalForm, start: ScoreDual) -> float:
     return -cost - float(np.sum(total * parts.model.adjoint(total))) / (4.0 * parts.rkhs)
 
 
-def _score_dual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> ScoreDual | None:
+def _score_dual(parts: NormalForm, theta: Array, scores: Array, dual: Dual) -> ScoreDual | None:
     """Dual points of the score terms in the domains of their conjugates, with the sums the intercept asks for."""
-    scores = parts.model.scores(theta, b)
     points = [dual_point(piece, scores, dual.get(piece.number)) for piece in parts.score_pieces]
     if _ignore_common_shifts(points):
         # losses that only see differences between classes cannot balance what is common to all classes
@@ -157,8 +158,7 @@ class _WeightDual:
 
     def __init__(self, parts: NormalForm, start: ScoreDual, dual: Dual, sweeps: int) -> None:
         self.parts, self.start = parts, start
-        self.gradient = parts.quadratic_grad(start.theta)
-        self.quadratic = parts.quadratic_value(start.theta)
+        self.quadratic, self.gradient = parts.quadratic_value_and_grad(start.theta)
         pull = parts.model.adjoint(start.total)
         self.left = -pull - self.gradient  # what separable part and pieces have to take
         columns = parts.column_norms[:, None]
@@ -179,15 +179,17 @@ class _WeightDual:
 
     def best_bound(self) -> float:
         """The best of the ways to make the point feasible."""
-        bounds = [self._bound(1.0, self.points, self.taken)]
-        if not self.points and self.parts.separable is None:
-            bounds.append(self._exact_quadratic())
         stuck = self._stuck(self.taken)
-        if stuck.any():
-            bounds.append(self._scaled_down(self.points, self.taken))
+        if not stuck.any():
+            bounds = [self._bound(1.0, self.points, self.taken)]
+        else:
+            bounds = [self._scaled_down(self.points, self.taken, stuck)]
             spread = self._spread(stuck) if self._matters(stuck) and not self.large else None
             if spread is not None:
-                bounds.append(self._scaled_down(spread, self._sum(spread)))
+                taken = self._sum(spread)
+                bounds.append(self._scaled_down(spread, taken, self._stuck(taken)))
+        if not self.points and self.parts.separable is None:
+            bounds.append(self._exact_quadratic())
         return max(bounds)
 
     def _excess(self, s: float, taken: Array) -> tuple[Array, Array]:
@@ -216,13 +218,12 @@ class _WeightDual:
         cost += sum(_cost(piece, q, s) for piece, q in zip(self.parts.weight_pieces, points, strict=True))
         return -cost - self.start.cost(self.parts, s)
 
-    def _scaled_down(self, points: list[Array], taken: Array) -> float:
-        """All dual points times the largest s <= 1 that makes them feasible."""
+    def _scaled_down(self, points: list[Array], taken: Array, stuck: Array) -> float:
+        """All dual points times the largest s <= 1 that makes them feasible, where ``stuck`` is too much."""
         s = 1.0
         for piece, q in zip(self.parts.weight_pieces, points, strict=True):
             if piece.atom.can("dual_norm"):
                 s = min(s, 1.0 / max(1.0, piece.atom.dual_norm(q) / piece.scale))
-        stuck = self._stuck(taken)
         if stuck.any():
             if self.parts.separable is None:
                 return -np.inf
@@ -349,10 +350,8 @@ def strong_convexity_bound(problem: Problem, theta: Array, b: Array) -> float:
     none = np.zeros((theta.shape[0], 0))
 
     def gradient(theta: Array, b: Array) -> tuple[Array, Array]:
-        theta, b = refit(parts, theta, b, none)
-        return parts.model.adjoint(parts.smooth_score_grad(parts.model.scores(theta, b))) + parts.quadratic_grad(
-            theta
-        ), b
+        theta, b, scores = refit(parts, theta, b, parts.model.scores(theta, b), none)
+        return parts.model.adjoint(parts.smooth_score_grad(scores)) + parts.quadratic_grad(theta), b
 
     slope, _ = gradient(theta, b)
     step = 1.0 / max(mu, float(np.linalg.norm(slope)) / max(float(np.linalg.norm(theta)), 1e-3))

@@ -50,16 +50,17 @@ def _held_by_separable(parts: NormalForm, theta: Array) -> NDArray[np.bool_]:
     return np.asarray(np.broadcast_to(held, theta.shape).all(axis=1))
 
 
-def refit(parts: NormalForm, theta: Array, b: Array, directions: Array) -> tuple[Array, Array]:
-    """(theta + directions a, b') with a and b' minimising the smooth terms: a damped Newton method."""
+def refit(parts: NormalForm, theta: Array, b: Array, start: Array, directions: Array) -> tuple[Array, Array, Array]:
+    """(theta + directions a, b', its scores) with a and b' minimising the smooth terms: a damped Newton method.
+
+    ``start`` are the scores at (theta, b).
+    """
     k, q = parts.n_outputs, directions.shape[1]
-    columns = np.asarray(parts.model.design @ directions)
+    columns = np.asarray(parts.model.design @ directions) if q else np.zeros((parts.model.n_rows, 0))
     if parts.model.intercept:
         columns = np.column_stack([columns, np.ones(parts.model.n_rows)])
     if columns.shape[1] == 0:
-        return theta, b
-
-    start = parts.model.scores(theta, b)
+        return theta, b, start
 
     def state(a: Array) -> tuple[Array, Array, Array]:
         moved = theta + directions @ a[:q] if q else theta
@@ -92,8 +93,7 @@ def refit(parts: NormalForm, theta: Array, b: Array, directions: Array) -> tuple
         else:
             break
         a, current = a - length * step, trial
-    moved, shifted, _ = state(a)
-    return moved, shifted
+    return state(a)
 
 
 def _newton_step(parts: NormalForm, columns: Array, directions: Array, scores: Array, gradient: Array) -> Array:

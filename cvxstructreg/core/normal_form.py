@@ -258,6 +258,15 @@ class NormalForm:
         """The quadratic part of the weights."""
         return sum(scaled.value(theta) for scaled in self.weight_forms)
 
+    def quadratic_value_and_grad(self, theta: Array) -> tuple[float, Array]:
+        """Both at the price of one."""
+        value, gradient = 0.0, np.zeros(self.shape)
+        for scaled in self.weight_forms:
+            its_value, product = scaled.form.value_and_product(theta)
+            value += scaled.scale * its_value
+            gradient += (2.0 * scaled.scale) * product
+        return value, gradient
+
     def quadratic_grad(self, theta: Array) -> Array:
         """Its gradient 2 M theta."""
         return sum((scaled.grad(theta) for scaled in self.weight_forms), np.zeros(self.shape))

@@ -122,9 +122,10 @@ class Problem:
         """The objective at given weights and intercept."""
         return self.value_at(*self.shaped(coef, intercept))
 
-    def value_at(self, theta: Array, b: Array) -> float:
-        """The objective at arrays of shape (d, k) and (k,), unchecked."""
-        parts, scores = self.normal_form, self.model.scores(theta, b)
+    def value_at(self, theta: Array, b: Array, scores: Array | None = None) -> float:
+        """The objective at arrays of shape (d, k) and (k,), unchecked; ``scores`` if they are known there."""
+        parts = self.normal_form
+        scores = self.model.scores(theta, b) if scores is None else scores
         total = sum(piece.value(scores) for piece in parts.score_pieces)
         total += sum(scaled.value(scores) for scaled in parts.score_forms)
         total += parts.quadratic_value(theta)

@@ -90,7 +90,7 @@ class QuadraticForm:
     def _few_rows(self, w: Array) -> Any:
         """The rows of w that are not zero, if they are few and M is at hand as a sparse matrix, else None."""
         known = self._matrix if self._matrix is not None else self.__dict__.get("matrix")
-        if self.is_operator or known is None or not sp.issparse(known) or known.format != "csr":
+        if w.ndim != 2 or self.is_operator or known is None or not sp.issparse(known) or known.format != "csr":
             return None
         rows = np.flatnonzero(w[:, 0]) if w.shape[1] == 1 else np.flatnonzero(w.any(axis=1))
         return rows if rows.size <= FEW * self.size else None
@@ -102,7 +102,7 @@ class QuadraticForm:
 
     def apply(self, w: Array) -> Array:
         """M w."""
-        rows = self._few_rows(w) if w.ndim == 2 else None
+        rows = self._few_rows(w)
         if rows is not None:
             return np.asarray(self.matrix[rows].T @ w[rows]) if rows.size else np.zeros(w.shape)
         if self.factor is None:
@@ -117,12 +117,17 @@ class QuadraticForm:
 
     def value(self, w: Array) -> float:
         """w'Mw."""
-        rows = self._few_rows(w) if w.ndim == 2 else None
-        if rows is not None:
-            return max(0.0, float(np.sum(w[rows] * self.apply(w)[rows])))
-        if self.factor is None:
-            return max(0.0, float(np.sum(w * (self._matrix @ w))))
+        if self.factor is None or self._few_rows(w) is not None:
+            return max(0.0, float(np.vdot(w, self.apply(w))))
         return float(np.sum(self._residual(w) ** 2))
+
+    def value_and_product(self, w: Array) -> tuple[float, Array]:
+        """(w'Mw, M w), the same as ``value`` and ``apply`` at the price of one of them."""
+        if self.factor is None or self._few_rows(w) is not None:
+            product = self.apply(w)
+            return max(0.0, float(np.vdot(w, product))), product
+        residual = self._residual(w)
+        return float(np.sum(residual**2)), np.asarray(self.factor.T @ residual)
 
     @cached_property
     def largest_eigenvalue(self) -> float:

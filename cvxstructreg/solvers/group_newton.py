@@ -157,9 +157,9 @@ class _State:
         """
         parts, stack, kernels = self.parts, self.stack, self.kernels
         groups = (stack.indptr, stack.indices, stack.radii)
-        if parts.model.intercept and prove:
-            _, self.b = refit(parts, self.rounded, self.b, np.zeros((parts.shape[0], 0)))
         scores = parts.model.scores(self.rounded, self.b)
+        if parts.model.intercept and prove:
+            _, self.b, scores = refit(parts, self.rounded, self.b, scores, np.zeros((parts.shape[0], 0)))
         left = -self.X.pull(parts.smooth_score_grad(scores)) - parts.quadratic_grad(self.rounded)
         left = left.ravel()
         fixed = np.repeat(self.inside, parts.n_outputs).view(np.uint8)

@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import objective_scale
 from cvxstructreg.core.model import Model
-from cvxstructreg.core.normal_form import NormalForm
+from cvxstructreg.core.normal_form import NormalForm, ScaledForm
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.quadratic_form import DENSE_LIMIT
 from cvxstructreg.solvers.iterate import Iterate, Refusal
@@ -237,8 +237,10 @@ class State:
         return True
 
 
-# The columns of a model stay as long as the model does: on a path they are made once.
+# The columns of a model stay as long as the model does, and those of its last quadratic terms: on a path they are made
+# once.
 _KNOWN: WeakKeyDictionary[Model, tuple[Any, Any, tuple[Any, ...]]] = WeakKeyDictionary()
+_QUADRATIC: WeakKeyDictionary[Model, tuple[tuple[ScaledForm, ...], tuple[Any, ...], Array]] = WeakKeyDictionary()
 
 
 def design_columns(problem: Problem) -> tuple[Any, tuple[Any, ...]]:
@@ -283,8 +285,17 @@ def _frozen(array: Array) -> Array:
 
 def quadratic_columns(parts: NormalForm) -> tuple[tuple[Any, ...], Array]:
     """Q = 2M by its rows, which are its columns as it is symmetric, and its diagonal."""
-    d = parts.model.n_weights
+    d, known = parts.model.n_weights, _QUADRATIC.get(parts.model)
+    if known is not None and _same_forms(known[0], parts.weight_forms):
+        return known[1:]
     scaled = [(2.0 * part.scale) * sp.csr_array(part.form.matrix) for part in parts.weight_forms]
     diagonals = [(2.0 * part.scale) * part.form.matrix_diagonal for part in parts.weight_forms]
     matrix = sum(scaled[1:], scaled[0]) if scaled else sp.csr_array((d, d))
-    return as_columns(matrix), np.asarray(sum(diagonals, np.zeros(d)))
+    found = as_columns(matrix), np.asarray(sum(diagonals, np.zeros(d)))
+    _QUADRATIC[parts.model] = (parts.weight_forms, *found)
+    return found
+
+
+def _same_forms(some: tuple[ScaledForm, ...], others: tuple[ScaledForm, ...]) -> bool:
+    """Whether these are the same forms at the same strengths."""
+    return [(id(one.form), one.scale) for one in some] == [(id(other.form), other.scale) for other in others]
