@@ -32,7 +32,7 @@ def add_adjoint(indices: Ints, q: Floats, out: Floats, sign: float) -> None:
 def add_radii(indptr: Ints, indices: Ints, radii: Floats, out: Floats) -> None:
     """Add to out_j the radii of all groups that hold coordinate j."""
     for g in range(len(radii)):
-        for e in range(indptr[g], indptr[g + 1]):
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
             out[indices[e]] += radii[g]
 
 
@@ -42,7 +42,7 @@ def norm_sum(indptr: Ints, indices: Ints, radii: Floats, w: Floats) -> float:
     value = 0.0
     for g in range(len(radii)):
         square = 0.0
-        for e in range(indptr[g], indptr[g + 1]):
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
             square += w[indices[e]] ** 2
         value += radii[g] * np.sqrt(square)
     return value
@@ -53,11 +53,11 @@ def shrink(indptr: Ints, radii: Floats, q: Floats) -> None:
     """q_g <- the nearest point with ||q_g|| <= c_g, in place."""
     for g in range(len(radii)):
         square = 0.0
-        for e in range(indptr[g], indptr[g + 1]):
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
             square += q[e] ** 2
         if square > radii[g] ** 2:
             factor = INSIDE * radii[g] / np.sqrt(square)
-            for e in range(indptr[g], indptr[g + 1]):
+            for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
                 q[e] *= factor
 
 
@@ -83,14 +83,14 @@ def repair(
             break
         for g in range(len(radii)):
             met = False
-            for e in range(indptr[g], indptr[g + 1]):
+            for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
                 if x[indices[e]] != 0.0:
                     met = True
                     break
             if not met:
                 continue
             held, moved = 0.0, 0.0
-            for e in range(indptr[g], indptr[g + 1]):
+            for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
                 j = indices[e]
                 if fixed[j] == 0:
                     moved += (q[e] + x[j]) ** 2
@@ -98,7 +98,7 @@ def repair(
                     held += q[e] ** 2
             room = max(radii[g] ** 2 - held, 0.0)
             factor = 1.0 if moved <= room else INSIDE * np.sqrt(room / moved)
-            for e in range(indptr[g], indptr[g + 1]):
+            for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
                 j = indices[e]
                 if fixed[j] == 0:
                     new = factor * (q[e] + x[j])
@@ -117,7 +117,7 @@ def largest_ratio(indptr: Ints, radii: Floats, q: Floats) -> float:
     worst = 0.0
     for g in range(len(radii)):
         square = 0.0
-        for e in range(indptr[g], indptr[g + 1]):
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
             square += q[e] ** 2
         if radii[g] > 0.0:
             worst = max(worst, np.sqrt(square) / radii[g])
@@ -129,25 +129,26 @@ def largest_ratio(indptr: Ints, radii: Floats, q: Floats) -> float:
 @njit(cache=True)
 def merged_groups(
     indptr: Ints, indices: Ints, radii: Floats, position: Ints, keys: Ints, lam: Floats
-) -> tuple[Ints, Ints, Ints]:
+) -> tuple[Ints, Ints]:
     """The groups that are left of all groups on the coordinates with a position (>= 0), equal ones as one.
 
     For each group its number among them: -1 if it is left out (nothing is left of it, or its radius is zero), and -2 if
     a single coordinate is left and ``lam`` is not empty: its radius is then added to ``lam`` there. Then the first
-    group of each number, and how many coordinates are left of it. Equal groups are found by a hash, the sum of random
-    ``keys`` of the positions, each times an odd number for its place in the group.
+    entries of the groups as numbered. Equal groups are found by a hash, the sum of random ``keys`` of the positions,
+    each times an odd number for its place in the group. Small groups come first: loops over groups of the same length
+    one after the other are twice as fast.
     """
     n_groups, bits = len(radii), 1
     while 2**bits < 2 * n_groups:
         bits += 1
     table, mask = np.full(2**bits, -1, dtype=np.int32), np.uint64(2**bits - 1)
-    number, first = np.full(n_groups, -1, dtype=np.int32), np.empty(n_groups, dtype=np.int32)
-    sizes, hashes, count = np.empty(n_groups, dtype=np.int32), np.empty(n_groups, dtype=np.uint64), 0
+    number, sizes = np.full(n_groups, -1, dtype=np.int32), np.empty(n_groups, dtype=np.int32)
+    hashes, count, longest = np.empty(n_groups, dtype=np.uint64), 0, 0
     for g in range(n_groups):
         if radii[g] == 0.0:
             continue
         size, odd, code, place = 0, np.uint64(1), np.uint64(0), -1
-        for e in range(indptr[g], indptr[g + 1]):
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
             here = position[indices[e]]
             if here >= 0:
                 place = here
@@ -164,10 +165,26 @@ def merged_groups(
         while table[slot] >= 0 and (hashes[table[slot]] != code or sizes[table[slot]] != size):
             slot = (slot + np.uint64(1)) & mask
         if table[slot] < 0:
-            table[slot], first[count], sizes[count], hashes[count] = count, g, size, code
+            table[slot], sizes[count], hashes[count] = count, size, code
             count += 1
+            longest = max(longest, size)
         number[g] = table[slot]
-    return number, first[:count].copy(), sizes[:count].copy()
+    place_of_size = np.zeros(longest + 2, dtype=np.int64)  # counting sort
+    for g in range(count):
+        place_of_size[sizes[g] + 1] += 1
+    for size in range(longest + 1):
+        place_of_size[size + 1] += place_of_size[size]
+    rank, starts = np.empty(count, dtype=np.int32), np.zeros(count + 1, dtype=np.int64)
+    for g in range(count):
+        rank[g] = place_of_size[sizes[g]]
+        place_of_size[sizes[g]] += 1
+        starts[rank[g] + 1] = sizes[g]
+    for g in range(count):
+        starts[g + 1] += starts[g]
+    for g in range(n_groups):
+        if number[g] >= 0:
+            number[g] = rank[number[g]]
+    return number, starts
 
 
 @njit(cache=True)
@@ -181,7 +198,7 @@ def gather_merged(
         if number[g] >= 0:
             total[number[g]] += radii[g]
             to = starts[number[g]]
-            for e in range(indptr[g], indptr[g + 1]):
+            for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
                 here = position[indices[e]]
                 if here >= 0:
                     places[to] = here
@@ -213,7 +230,7 @@ def hand_back(
         held, moved, to, share = 0.0, 0.0, 0, 0.0
         if number[g] >= 0:
             to, share = starts[number[g]], radii[g] / total[number[g]]
-        for e in range(indptr[g], indptr[g + 1]):
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
             here = position[indices[e]]
             if here < 0:
                 moved += q[e] ** 2
@@ -228,7 +245,7 @@ def hand_back(
         if moved > 0.0:
             room = max(radii[g] ** 2 - held, 0.0)
             factor = 1.0 if moved <= room else INSIDE * np.sqrt(room / moved)
-            for e in range(indptr[g], indptr[g + 1]):
+            for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
                 if position[indices[e]] < 0:
                     q[e] *= factor
                     out[indices[e]] -= q[e]
@@ -238,55 +255,64 @@ def hand_back(
 def huber(indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Floats, w: Floats, grad: Floats) -> float:
     """sum_g max over ||q|| <= c_g of <q, w_g> - ||q - y_g||^2 / (2 sigma_g); its gradient K'q is added to ``grad``.
 
-    The best q is the projection of a = y_g + sigma_g w_g: a Huber function of a / sigma_g.
+    The best q is the projection of a = y_g + sigma_g w_g, so that the value is a Huber function of a / sigma_g less
+    ||y_g||^2 / (2 sigma_g).
     """
     value = 0.0
     for g in range(len(radii)):
-        square = 0.0
-        for e in range(indptr[g], indptr[g + 1]):
+        square, known = 0.0, 0.0
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
             square += (y[e] + sigma[g] * w[indices[e]]) ** 2
-        factor = 1.0 if square <= radii[g] ** 2 else radii[g] / np.sqrt(square)
-        half = 0.5 / sigma[g]
-        for e in range(indptr[g], indptr[g + 1]):
-            x = w[indices[e]]
-            q = factor * (y[e] + sigma[g] * x)
-            value += q * x - half * (q - y[e]) ** 2
-            grad[indices[e]] += q
+            known += y[e] ** 2
+        factor, twice = 1.0, square - known
+        if square > radii[g] ** 2:
+            norm = np.sqrt(square)
+            factor, twice = radii[g] / norm, radii[g] * (2.0 * norm - radii[g]) - known
+        value += 0.5 * twice / sigma[g]
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+            grad[indices[e]] += factor * (y[e] + sigma[g] * w[indices[e]])
     return value
 
 
 @njit(cache=True)
 def huber_curvature(
-    indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Floats, w: Floats, free: Ints, diagonal: Floats
+    indptr: Ints,
+    indices: Ints,
+    radii: Floats,
+    sigma: Floats,
+    y: Floats,
+    w: Floats,
+    position: Ints,
+    diagonal: Floats,
+    starts: Ints,
+    places: Ints,
+    a: Floats,
+    h: Floats,
 ) -> tuple[Ints, Ints, Floats, Floats]:
-    """The generalised Hessian of :func:`huber` on the free coordinates: a diagonal and a short list of groups.
+    """The generalised Hessian of :func:`huber` on the coordinates with a position (>= 0): a diagonal and a short list.
 
     With a = y_g + sigma_g w_g, a group inside its ball has the Hessian sigma_g I; outside it has
     h_g (I - a a' / ||a||^2) with h_g = c_g sigma_g / ||a||. Multiples of the identity are added to ``diagonal``; the
-    list (indptr, indices, a / ||a||, h) has the rest, of the groups with two or more free coordinates.
+    list (indptr, indices, a / ||a||, h) has the rest, of the groups with two or more coordinates. Both go by positions.
+    The list is written to the last four arrays, which are as long as if no group and no coordinate were left out:
+    memory that is asked for anew each time takes longer than all of the arithmetic.
     """
-    starts, count, n_kept = np.zeros(len(radii) + 1, dtype=np.int64), 0, 0
-    places, a, h = np.empty(len(y), dtype=np.uint32), np.empty(len(y)), np.empty(len(radii))
+    count, n_kept = 0, 0
+    starts[0] = 0
     for g in range(len(radii)):
         square = 0.0
-        first = count
-        for e in range(indptr[g], indptr[g + 1]):
-            j = indices[e]
-            value = y[e] + sigma[g] * w[j]
-            square += value**2
-            if free[j] != 0:
-                places[count], a[count] = j, value
-                count += 1
-        if square <= radii[g] ** 2:
-            for e in range(first, count):
-                diagonal[places[e]] += sigma[g]
-            count = first
-            continue
-        norm = np.sqrt(square)
-        curvature = radii[g] * sigma[g] / norm
-        for e in range(first, count):
-            a[e] /= norm
-            diagonal[places[e]] += curvature
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+            square += (y[e] + sigma[g] * w[indices[e]]) ** 2
+        norm, outside = np.sqrt(square), square > radii[g] ** 2
+        curvature = radii[g] * sigma[g] / norm if outside else sigma[g]
+        part, first = 1.0 / norm if outside else 0.0, count
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+            here = position[indices[e]]
+            if here >= 0:
+                diagonal[here] += curvature
+                if outside:
+                    places[count], a[count] = here, part * (y[e] + sigma[g] * w[indices[e]])
+                    count += 1
         if count == first + 1:  # a single number: its product with itself is diagonal too
             diagonal[places[first]] -= curvature * a[first] ** 2
             count = first
@@ -301,7 +327,7 @@ def huber_curvature(
 def subtract_squares(indptr: Ints, indices: Ints, a: Floats, h: Floats, out: Floats) -> None:
     """Subtract the diagonal of sum_g h_g a a' from ``out``."""
     for g in range(len(h)):
-        for e in range(indptr[g], indptr[g + 1]):
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
             out[indices[e]] -= h[g] * a[e] ** 2
 
 
@@ -310,10 +336,10 @@ def subtract_products(indptr: Ints, indices: Ints, a: Floats, h: Floats, p: Floa
     """Subtract sum_g h_g a (a'p_g) from ``out``."""
     for g in range(len(h)):
         along = 0.0
-        for e in range(indptr[g], indptr[g + 1]):
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
             along += a[e] * p[indices[e]]
         along *= h[g]
-        for e in range(indptr[g], indptr[g + 1]):
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
             out[indices[e]] -= along * a[e]
 
 
@@ -326,7 +352,7 @@ def multipliers(indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Fl
     slack = 0.0
     for g in range(len(radii)):
         square, size = 0.0, 0.0
-        for e in range(indptr[g], indptr[g + 1]):
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
             x = w[indices[e]]
             y[e] += sigma[g] * x
             square += y[e] ** 2
@@ -335,10 +361,10 @@ def multipliers(indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Fl
         if square > radii[g] ** 2:
             factor = radii[g] / np.sqrt(square)
         else:
-            for e in range(indptr[g], indptr[g + 1]):
+            for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
                 zero[indices[e]] = 1
         along = 0.0
-        for e in range(indptr[g], indptr[g + 1]):
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
             y[e] *= factor
             along += y[e] * w[indices[e]]
         slack += radii[g] * np.sqrt(size) - along

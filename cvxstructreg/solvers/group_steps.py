@@ -73,7 +73,8 @@ class PlainSteps:
         free = (point.w != 0) | (point.slope != 0)
         curvature = sub.score_curvature(point.scores)
         identity = np.zeros_like(point.w)
-        rest = kernels.huber_curvature(*self.huber, point.w, free.view(np.uint8), identity)
+        position = np.where(free, np.arange(len(free)), -1).astype(np.int32)
+        rest = kernels.huber_curvature(*self.huber, point.w, position, identity, *sub.norms.memory)
         diagonal = identity + sub.quadratic_diagonal + np.asarray(sub.squares @ curvature).ravel()
         kernels.subtract_squares(*rest, diagonal)
         floor = 1e-10 * typical_size(diagonal[free])
@@ -125,7 +126,8 @@ class CompiledSteps:
         """As in :class:`PlainSteps`, or the minimum of the quadratic model with the absolute values in it."""
         sub, kernels = self.sub, self.kernels
         curvature = sub.score_curvature(point.scores)[:, 0]
-        chosen, *model = kernels.free_part(*sub.columns, self.ridge, point.w, point.slope, *self.huber)
+        memory = sub.column_memory, sub.norms.memory
+        chosen, *model = kernels.free_part(*sub.columns, self.ridge, point.w, point.slope, *self.huber, *memory)
         slope = point.slope[chosen]
         self.crosses = self.prefers_model(len(chosen), len(model[2]), len(model[4]))
         if self.crosses:

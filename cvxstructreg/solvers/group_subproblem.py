@@ -59,11 +59,16 @@ class Restricted:
         keys = np.random.default_rng(0).integers(2**64, size=m, dtype=np.uint64)
         self.lam = np.zeros(m)
         absolute = self.lam if join_singles else self.lam[:0]
-        self.number, _, sizes = kernels.merged_groups(*self.stack, self.position, keys, absolute)
-        self.indptr = np.zeros(len(sizes) + 1, dtype=np.int64)
-        np.cumsum(sizes, out=self.indptr[1:])
+        self.number, self.indptr = kernels.merged_groups(*self.stack, self.position, keys, absolute)
         merged = kernels.gather_merged(*self.stack, self.position, self.number, self.indptr, q)
         self.indices, self.y, self.radii = merged
+
+    @cached_property
+    def memory(self) -> tuple[Ints, Ints, Array, Array]:
+        """Room for the curvature of the norms."""
+        return (
+            np.empty_like(self.indptr), np.empty_like(self.indices), np.empty_like(self.y), np.empty_like(self.radii)
+        )  # fmt: skip
 
     def hand_back(self, left: Array, lam: Array, q: Array) -> None:
         """Share the multipliers out among the groups, in ``q``, and take K'q from ``left``, the pull.
@@ -109,8 +114,10 @@ class Design:
         """The columns with a position, by rows."""
         from cvxstructreg.solvers import kernels_group_newton as kernels
 
-        columns: tuple[Ints, Ints, Array] = kernels.chosen_columns(*self._csr, position)
-        return columns
+        rows, columns, values = self._csr
+        memory = np.empty(len(rows), dtype=np.int64), np.empty(len(columns), dtype=np.uint32), np.empty(len(values))
+        found: tuple[Ints, Ints, Array] = kernels.chosen_columns(*self._csr, position, *memory)
+        return found
 
 
 class Subproblem:
@@ -155,6 +162,12 @@ class Subproblem:
         """All terms of the scores."""
         total = sum(piece.value(scores) for piece in self.parts.score_pieces)
         return float(total + sum(form.value(scores) for form in self.parts.score_forms))
+
+    @cached_property
+    def column_memory(self) -> tuple[Ints, Ints, Array]:
+        """Room for the columns of free weights."""
+        starts, places, kept = self.columns
+        return np.empty_like(starts), np.empty_like(places), np.empty_like(kept)
 
     @cached_property
     def ridge(self) -> Array:

@@ -18,24 +18,20 @@ Floats = np.ndarray[Any, Any]
 
 
 @njit(cache=True)
-def chosen_columns(rows: Ints, columns: Ints, values: Floats, position: Ints) -> tuple[Ints, Ints, Floats]:
-    """X with the columns that have a position (>= 0) only, renumbered by it."""
-    starts = np.zeros(len(rows), dtype=np.int64)
+def chosen_columns(
+    rows: Ints, columns: Ints, values: Floats, position: Ints, starts: Ints, places: Ints, kept: Floats
+) -> tuple[Ints, Ints, Floats]:
+    """X with the columns that have a position (>= 0) only, renumbered by it, in the last three arrays."""
+    to = np.uint64(0)
+    starts[0] = 0
     for i in range(len(rows) - 1):
-        count = 0
-        for e in range(rows[i], rows[i + 1]):
-            if position[columns[e]] >= 0:
-                count += 1
-        starts[i + 1] = starts[i] + count
-    places, kept = np.empty(starts[-1], dtype=np.uint32), np.empty(starts[-1])
-    for i in range(len(rows) - 1):
-        to = starts[i]
-        for e in range(rows[i], rows[i + 1]):
+        for e in range(np.uint64(rows[i]), np.uint64(rows[i + 1])):
             here = position[columns[e]]
             if here >= 0:
                 places[to], kept[to] = here, values[e]
-                to += 1
-    return starts, places, kept
+                to += np.uint64(1)
+        starts[i + 1] = to
+    return starts, places[:to], kept[:to]
 
 
 @njit(cache=True)
@@ -44,7 +40,7 @@ def scores(rows: Ints, columns: Ints, values: Floats, w: Floats, b: float) -> Fl
     out = np.empty(len(rows) - 1)
     for i in range(len(out)):
         total = b
-        for e in range(rows[i], rows[i + 1]):
+        for e in range(np.uint64(rows[i]), np.uint64(rows[i + 1])):
             total += values[e] * w[columns[e]]
         out[i] = total
     return out
@@ -56,7 +52,7 @@ def add_pull(rows: Ints, columns: Ints, values: Floats, slope: Floats, out: Floa
     for i in range(len(slope)):
         x = slope[i]
         if x != 0.0:
-            for e in range(rows[i], rows[i + 1]):
+            for e in range(np.uint64(rows[i]), np.uint64(rows[i + 1])):
                 out[columns[e]] += values[e] * x
 
 
@@ -109,29 +105,27 @@ def free_part(
     radii: Floats,
     sigma: Floats,
     y: Floats,
+    for_columns: tuple[Ints, Ints, Floats],
+    for_groups: tuple[Ints, Ints, Floats, Floats],
 ) -> tuple[Ints, Ints, Ints, Floats, Ints, Ints, Floats, Floats, Floats]:
     """The free weights, those with w_j or slope_j not zero, and X and the curvature of the norms on them alone.
 
-    Returned are the free weights, X by rows, the list of :func:`huber_curvature`, and the diagonal that belongs to it.
+    Returned are the free weights, X by rows, the list of :func:`huber_curvature`, and the diagonal that belongs to it;
+    the last two arguments are the memory for them.
     """
-    m = len(w)
-    free, position, count = np.zeros(m, dtype=np.uint8), np.full(m, -1, dtype=np.int32), 0
+    m, count = len(w), 0
+    position = np.full(m, -1, dtype=np.int32)
     for j in range(m):
         if w[j] != 0.0 or slope[j] != 0.0:
-            free[j], position[j] = 1, count
+            position[j] = count
             count += 1
-    chosen, parts = np.empty(count, dtype=np.int64), np.empty(count)
+    chosen, identity = np.empty(count, dtype=np.int64), np.empty(count)
     for j in range(m):
-        if free[j] != 0:
-            chosen[position[j]] = j
-    starts, places, kept = chosen_columns(rows, columns, values, position)
-    identity = ridge.copy()
-    g_starts, g_places, a, h = huber_curvature(indptr, indices, radii, sigma, y, w, free, identity)
-    for e in range(len(g_places)):
-        g_places[e] = position[g_places[e]]
-    for j in range(count):
-        parts[j] = identity[chosen[j]]
-    return chosen, starts, places, kept, g_starts, g_places, a, h, parts
+        if position[j] >= 0:
+            chosen[position[j]], identity[position[j]] = j, ridge[j]
+    starts, places, kept = chosen_columns(rows, columns, values, position, *for_columns)
+    g_starts, g_places, a, h = huber_curvature(indptr, indices, radii, sigma, y, w, position, identity, *for_groups)
+    return chosen, starts, places, kept, g_starts, g_places, a, h, identity
 
 
 @njit(cache=True)
@@ -157,7 +151,7 @@ def conjugate_gradients(
     identity, diagonal = identity.copy(), identity.copy()
     subtract_squares(g_starts, g_places, a, h, diagonal)
     for i in range(len(curvature)):
-        for e in range(starts[i], starts[i + 1]):
+        for e in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
             diagonal[places[e]] += curvature[i] * kept[e] ** 2
     logs, positive = 0.0, 0
     for j in range(count):
@@ -189,11 +183,11 @@ def conjugate_gradients(
         out_b = added_b * p_b
         for i in range(len(curvature)):
             along = p_b
-            for e in range(starts[i], starts[i + 1]):
+            for e in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
                 along += kept[e] * p[places[e]]
             along *= curvature[i]
             out_b += along
-            for e in range(starts[i], starts[i + 1]):
+            for e in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
                 out[places[e]] += along * kept[e]
         if not intercept:
             out_b = 0.0
