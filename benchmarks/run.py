@@ -15,13 +15,13 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from datetime import date
 
 import data
 import elastic_net
+import figures
 import first_use
 import groups
 import manifold
@@ -63,40 +63,12 @@ def table(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
-def figure(results: list[Result], path: str) -> None:
-    """Times relative to ours, one bar for each line; and the growth of cost with size, if it was measured."""
-    import matplotlib.pyplot as plt
-
-    growing = [r for r in results if "growth" in r.section or "growth" in r.work]
-    others = [(r, ratio) for r, ratio in zip(results, ratios(results), strict=True) if r not in growing]
-    height = max(4.0, 0.22 * len(others) + 1.5)
-    _, (bars, curves) = plt.subplots(1, 2, figsize=(16, height), width_ratios=(3, 1), layout="constrained")
-    labels = [f"{i}  {r.section}: {r.work} | {r.solver}" for i, (r, _) in enumerate(others)]
-    colours = ["tab:blue" if ratio == 1 else "tab:gray" for _, ratio in others]
-    bars.barh(labels, [ratio for _, ratio in others], color=colours)
-    bars.set_xscale("log")
-    bars.invert_yaxis()
-    bars.tick_params(axis="y", labelsize="x-small")
-    bars.set_xlabel("time relative to ours (blue)")
-    by_line: dict[str, list[tuple[float, float]]] = {}
-    for r in growing:
-        size = next((float(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", r.work)), float("nan"))
-        by_line.setdefault(f"{r.section}, {re.sub(r'[0-9][0-9,]*', '#', r.work)}", []).append((size, r.seconds))
-    for label, points in by_line.items():
-        curves.loglog(*zip(*sorted(points), strict=True), marker="o", label=label)
-    curves.set_xlabel("size (# in the legend)")
-    curves.set_ylabel("seconds")
-    if by_line:
-        curves.legend(fontsize="x-small")
-    plt.savefig(path, dpi=130)
-
-
 def main() -> None:
     """Run the sections asked for and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", help=f"some of {', '.join(SECTIONS)} (default all)")
     parser.add_argument("--json", help="write the results here too, after every section")
-    parser.add_argument("--figure", help="draw the ratios here (needs matplotlib)")
+    parser.add_argument("--figure", help="draw the ratios and the growth of cost here (needs matplotlib)")
     options = parser.parse_args()
     unknown = set(options.sections) - set(SECTIONS)
     if unknown:
@@ -116,7 +88,7 @@ def main() -> None:
     print(f"\n{date.today()}, {platform.machine()}, Python {platform.python_version()}, one thread\n")
     print(table(results))
     if options.figure:
-        figure(results, options.figure)
+        figures.draw(results, ratios(results), options.figure)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_rgba
@@ -15,6 +16,7 @@ from matplotlib.colors import to_rgba
 import cvxstructreg as csr
 from cvxstructreg import plots
 from cvxstructreg.paths import path
+from cvxstructreg.plots.canvas import DISSIMILAR, line_look, spread
 
 
 @pytest.fixture(autouse=True)
@@ -40,8 +42,36 @@ def test_a_path_shows_each_weight_against_the_strength():
     marked = lines[f"chosen: {points.strengths[3]:.3g}"]
     assert marked.get_xdata()[0] == points.strengths[3]
     assert ax.xaxis_inverted()
-    others = [line for line in ax.get_lines() if line.get_color() == "0.8"]
+    assert [text.get_text() for text in ax.texts] == ["b", "d"]  # from the top to the bottom, as the lines end
+    assert [text.get_color() for text in ax.texts] == [lines["b"].get_color(), lines["d"].get_color()]
+    others = [line for line in ax.get_lines() if line.get_color() == "0.85"]
     assert len(others) == np.count_nonzero(np.abs(points.coefs).max(axis=0)) - 2
+    count = np.count_nonzero(points.coefs[3])
+    assert ax.get_title() == f"chosen: {points.strengths[3]:.3g}, {count} of 5 weights not zero"
+
+
+def test_a_path_names_what_matters_at_the_chosen_strength():
+    X = np.eye(3)
+    problem = csr.Problem(csr.Linear(X, intercept=False), csr.Squared([3.0, 2.0, 1.0]) + csr.L1())
+    points = path(problem, strengths=[2.5, 0.1])
+    assert [text.get_text() for text in plots.coefficient_path(points, chosen=2.5, n_named=1).texts] == ["0"]
+    scaled = csr.Problem(csr.Linear(X * [1.0, 0.1, 1.0], intercept=False), csr.Squared([3.0, 2.0, 1.0]) + csr.L1())
+    points = path(scaled, strengths=[2.5, 0.001])  # the second is the largest only at the end
+    assert [text.get_text() for text in plots.coefficient_path(points, chosen=2.5, n_named=1).texts] == ["0"]
+    assert [text.get_text() for text in plots.coefficient_path(points, n_named=1).texts] == ["1"]
+
+
+def test_labels_are_spread_in_order():
+    placed = spread([5.0, 0.0, 0.1, 0.2, 5.05], 1.0)
+    assert np.all(np.diff(np.sort(placed)) >= 1.0 - 1e-12)
+    assert np.argsort(placed).tolist() == [1, 2, 3, 0, 4]
+    assert placed[[1, 2, 3]].mean() == pytest.approx(0.1)
+    assert spread([], 1.0).size == 0
+
+
+def test_lines_can_be_told_apart():
+    looks = [tuple(line_look(number).items()) for number in range(28)]
+    assert len(set(looks)) == 28
 
 
 def test_a_path_draws_on_the_axes_given():
@@ -94,7 +124,7 @@ def test_a_graph_has_colours_names_and_edges():
     similar, dissimilar = (item for item in ax.collections if isinstance(item, LineCollection))
     assert len(dissimilar.get_segments()) in (1, 2)  # an undirected edge is stored in both directions
     assert dissimilar.get_segments()[0][:, 0].tolist() in ([2.0, 3.0], [3.0, 2.0])
-    assert tuple(dissimilar.get_colors()[0]) == to_rgba("tab:red")
+    assert tuple(dissimilar.get_colors()[0]) == to_rgba(DISSIMILAR)
     assert len(similar.get_segments()) == 2 * len(dissimilar.get_segments())
     assert ax.get_title() == "3 of 5 features selected"
 
@@ -104,6 +134,18 @@ def test_a_large_graph_shows_the_heaviest_features_first():
     assert {text.get_text() for text in ax.texts} == {"a", "e"}
     assert sum(len(item.get_offsets()) for item in ax.collections if isinstance(item, PathCollection)) == 3
     assert "2 nodes not shown" in ax.get_title()
+    lonely = plots.feature_graph(signed_graph(), [0.0, 1.0, 0.0, 0.0, 0.0], n_shown=4)
+    assert "2 nodes not shown" in lonely.get_title()  # d and e are neither selected nor near
+
+
+def test_names_do_not_cover_each_other():
+    names = ["one long name", "another long name", "a third long name"]
+    graph = csr.Graph.from_edges([(0, 1), (1, 2)], names=names)
+    _, ax = plt.subplots(figsize=(6, 4))
+    plots.feature_graph(graph, [1.0, 1.0, 1.0], positions=[(0.0, 0.0), (0.04, 0.0), (1.0, 1.0)], ax=ax)
+    ax.figure.canvas.draw()
+    first, second, third = (text.get_window_extent() for text in ax.texts)
+    assert not first.overlaps(second) and not second.overlaps(third)
 
 
 def test_a_graph_refuses_what_it_cannot_draw():
@@ -121,7 +163,9 @@ def test_sentences_are_coloured_by_their_sign():
     assert "\n" in ax.texts[0].get_text()
     good, bad, neither = (patch.get_facecolor() for patch in ax.patches)
     assert good[2] > good[0] and bad[0] > bad[2] and neither[3] == 0.0
-    assert ax.figure.axes[-1].get_ylabel() == "log-odds"
+    assert ax.get_ylabel() == "log-odds"
+    ax.figure.canvas.draw()
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["+1", "-2", "0"]
     with pytest.raises(ValueError, match="each of 2 sentences"):
         plots.coloured_sentences(["a", "b"], [1.0])
     with pytest.raises(ValueError, match="finite"):
@@ -141,13 +185,16 @@ def test_regions_examples_and_edges():
     X, y = np.array([[-1.0, 0.0], [1.0, 0.0], [0.5, 1.0], [-0.5, 1.0]]), np.array([0, 1, -1, -1])
     graph = csr.Graph.from_edges([(0, 3), (1, 2), (2, 3)], weights=[1.0, 1.0, -1.0], n_nodes=4)
     ax = plots.decision_regions(HalfPlane(), X, y, graph=graph, pairs=[(0, 1)])
-    assert set(ax.get_legend_handles_labels()[1]) == {"unlabeled", "0", "1", "similar", "dissimilar"}
+    assert set(ax.get_legend_handles_labels()[1]) == {"unlabeled", "class 0", "class 1", "similar", "dissimilar"}
     links = {item.get_label(): item for item in ax.collections if isinstance(item, LineCollection)}
     assert len(links["similar"].get_segments()) == 2
     assert len(links["dissimilar"].get_segments()) == 2
     dots = {item.get_label(): item.get_offsets() for item in ax.collections if isinstance(item, PathCollection)}
-    assert np.asarray(dots["1"]).tolist() == [[1.0, 0.0]]
+    assert np.asarray(dots["class 1"]).tolist() == [[1.0, 0.0]]
     assert len(dots["unlabeled"]) == 2
+    frame = pd.DataFrame(X, columns=["width", "height"])
+    named = plots.decision_regions(HalfPlane(), frame)
+    assert (named.get_xlabel(), named.get_ylabel()) == ("width", "height")
     with pytest.raises(ValueError, match="two features"):
         plots.decision_regions(HalfPlane(), np.zeros((3, 3)))
     with pytest.raises(ValueError, match="4 nodes for 3"):

@@ -1,12 +1,20 @@
-"""Axes to draw on, and colours around zero."""
+"""Axes to draw on, colours that people with any colour vision tell apart, and labels that do not cover each other."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cvxstructreg.core.optional import optional_import
+
+#: Seven colours of Okabe and Ito (without yellow, which is too faint for lines), after which line styles change.
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
+LINE_STYLES = ("solid", "dashed", "dotted", "dashdot")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+#: Edges between what is alike, and between what differs; the latter are dashed too.
+SIMILAR, DISSIMILAR = "0.7", "#AA3377"
 
 
 def axes_for(ax: Any, **figure: Any) -> Any:
@@ -17,12 +25,47 @@ def axes_for(ax: Any, **figure: Any) -> Any:
     return pyplot.subplots(layout="constrained", **figure)[1]
 
 
-def signed_colours(values: Any) -> tuple[Any, Any]:
-    """A colour for each number, red below and blue above zero, and the mapping for a colour bar."""
+def line_look(number: int) -> dict[str, str]:
+    """Colour and style of a line: the first seven differ by colour, the next seven by style as well, and so on."""
+    style, colour = divmod(number, len(PALETTE))
+    return {"color": PALETTE[colour], "linestyle": LINE_STYLES[style % len(LINE_STYLES)]}
+
+
+def signed_colours(values: Any, room: float = 1.0) -> tuple[Any, Any]:
+    """A colour for each number, red below and blue above zero, and the mapping for a colour bar.
+
+    ``room`` above 1 leaves out the darkest colours, on which black text would be hard to read.
+    """
     matplotlib = optional_import("matplotlib", "plots", "a picture")
     colors = optional_import("matplotlib.colors", "plots", "a picture")
     cm = optional_import("matplotlib.cm", "plots", "a picture")
     array = np.asarray(values, dtype=float)
-    reach = float(np.abs(array).max(initial=0.0)) or 1.0
+    reach = room * (float(np.abs(array).max(initial=0.0)) or 1.0)
     mapping = cm.ScalarMappable(colors.Normalize(-reach, reach), matplotlib.colormaps["RdBu"])
     return mapping.to_rgba(array), mapping
+
+
+def spread(heights: Any, distance: float) -> NDArray[np.float64]:
+    """Heights of labels near those given, in the same order, at least ``distance`` apart.
+
+    Labels that would touch are moved together, around the mean of where they should be.
+
+    Examples
+    --------
+    >>> spread([0.0, 0.1, 3.0], 1.0).tolist()
+    [-0.45, 0.55, 3.0]
+    """
+    wanted = np.asarray(heights, dtype=float)
+    order = np.argsort(wanted, kind="stable")
+    blocks: list[tuple[float, int]] = []  # the lowest label of each block of touching ones, and how many it has
+    for height in wanted[order]:
+        low, count = float(height), 1
+        while blocks and blocks[-1][0] + distance * blocks[-1][1] > low:
+            below, size = blocks.pop()
+            # the best place for both is the mean of what each wants for the lowest label
+            low = (below * size + (low - distance * size) * count) / (size + count)
+            count += size
+        blocks.append((low, count))
+    placed = np.empty(len(wanted))
+    placed[order] = np.concatenate([low + distance * np.arange(count) for low, count in blocks] or [np.zeros(0)])
+    return placed

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.paths import Path
-from cvxstructreg.plots.canvas import axes_for
+from cvxstructreg.plots.canvas import axes_for, line_look, spread
+
+#: Height of a name, as a part of the height of the Axes.
+NAME_HEIGHT = 0.055
 
 
 def coefficient_path(
@@ -19,7 +22,7 @@ def coefficient_path(
     output: int = 0,
     ax: Any = None,
 ) -> Any:
-    """Draw each weight against the strength, with the largest ones named and the chosen strength marked.
+    """Draw each weight against the strength, with the largest ones named at their ends and the chosen strength marked.
 
     Parameters
     ----------
@@ -30,7 +33,7 @@ def coefficient_path(
     names : list of str, optional
         Names of the features; by default those of the problem, or their numbers.
     n_named : int
-        How many weights get a colour and a name: the largest at the end of the path.
+        How many weights get a colour and a name: the largest at the chosen strength, then at the end of the path.
     output : int
         Which column of the weights, where there are several outputs.
     ax : matplotlib Axes, optional
@@ -53,21 +56,58 @@ def coefficient_path(
         raise ValueError(f"names must have one name for each of {weights.shape[1]} features, got {len(labels)}")
     if np.any(points.strengths <= 0):
         raise ValueError("the strengths are drawn on a logarithmic scale: leave out strength 0")
-    ax = axes_for(ax)
-    named = np.argsort(-np.abs(weights[-1]), kind="stable")[:n_named]
+    ax = axes_for(ax, figsize=(7.0, 4.6))
+    named = _named(weights, _nearest(points.strengths, chosen), n_named)
     others = np.setdiff1d(np.flatnonzero(np.abs(weights).max(axis=0)), named)
     if others.size:
-        ax.plot(points.strengths, weights[:, others], color="0.8", linewidth=0.8, zorder=1)
-    for j in named:
-        if weights[:, j].any():
-            ax.plot(points.strengths, weights[:, j], label=labels[j], zorder=2)
+        ax.plot(points.strengths, weights[:, others], color="0.85", linewidth=0.7, zorder=1)
+    for number, j in enumerate(named):
+        ax.plot(points.strengths, weights[:, j], label=labels[j], zorder=2, **line_look(number))
     ax.axhline(0.0, color="black", linewidth=0.5)
-    if chosen is not None:
-        ax.axvline(chosen, color="black", linestyle="--", linewidth=1.0, label=f"chosen: {chosen:.3g}")
     ax.set_xscale("log")
     ax.invert_xaxis()
+    ax.margins(x=0.02)
     ax.set_xlabel("strength of the penalty (weaker to the right)")
     ax.set_ylabel("weight")
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    if chosen is not None:
+        _mark(ax, chosen, points, weights)
+    _write_names(ax, [labels[j] for j in named], weights[-1, named])
     return ax
+
+
+def _nearest(strengths: Any, chosen: float | None) -> int:
+    """The point of the chosen strength; the last without one."""
+    return len(strengths) - 1 if chosen is None else int(np.argmin(np.abs(np.log(strengths / chosen))))
+
+
+def _named(weights: Any, point: int, n_named: int) -> Any:
+    """The features with the largest weights at the point, then at the end of the path, from the top to the bottom."""
+    order = np.lexsort((-np.abs(weights[-1]), -np.abs(weights[point])))[:n_named]
+    largest = order[np.abs(weights[:, order]).max(axis=0) > 0]
+    return largest[np.argsort(-weights[-1, largest], kind="stable")]
+
+
+def _mark(ax: Any, chosen: float, points: Path, weights: Any) -> None:
+    count = np.count_nonzero(weights[_nearest(points.strengths, chosen)])
+    label = f"chosen: {chosen:.3g}"
+    ax.axvline(chosen, color="black", linestyle="--", linewidth=1.0, label=label, zorder=1.5)
+    ax.set_title(f"{label}, {count} of {weights.shape[1]} weights not zero", fontsize="medium")
+
+
+def _write_names(ax: Any, names: Sequence[str], ends: Any) -> None:
+    """Each name at the end of its line, moved where names would touch."""
+    low, high = ax.get_ylim()
+    places = spread((ends - low) / (high - low), NAME_HEIGHT)
+    for number, (name, place) in enumerate(zip(names, places, strict=True)):
+        ax.annotate(
+            name,
+            xy=(1.0, (ends[number] - low) / (high - low)),
+            xytext=(1.04, place),
+            xycoords="axes fraction",
+            textcoords="axes fraction",
+            va="center",
+            fontsize="small",
+            color=line_look(number)["color"],
+            arrowprops={"arrowstyle": "-", "color": "0.7", "linewidth": 0.6, "shrinkA": 1.0, "shrinkB": 1.0},
+        )
+    ax.set_ylim(low, high)

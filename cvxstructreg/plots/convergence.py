@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.core.solution import Solution
-from cvxstructreg.plots.canvas import axes_for
+from cvxstructreg.plots.canvas import MARKERS, axes_for, line_look
 
 #: Gaps of zero are drawn here.
 FLOOR = 1e-16
@@ -22,7 +22,8 @@ def convergence(
     Parameters
     ----------
     solutions : Solution, list or dict of label to Solution
-        Of one problem, by several solvers; a list is labelled by their solvers.
+        Of one problem, by several solvers; a list is labelled by their solvers. Fast solvers are rarely certified on
+        their way; a solve with a ``callback`` or ``verbose=True`` has more points to draw.
     tol : float, optional
         A tolerance to mark.
     ax : matplotlib Axes, optional
@@ -43,18 +44,21 @@ def convergence(
     )
     if not items:
         raise ValueError("there are no solutions to draw")
-    ax = axes_for(ax)
-    for label, solution in items:
+    ax = axes_for(ax, figsize=(6.4, 4.2))
+    for number, (label, solution) in enumerate(items):
         times = [record.time for record in solution.history] + [solution.time]
         gaps = [record.certificate.error for record in solution.history] + [solution.certificate.error]
         # the best proof so far; without one (an infinite gap) there is nothing to draw yet
         best = np.fmin.accumulate(np.where(np.isfinite(gaps), gaps, np.nan))
-        ax.plot(times, np.maximum(best, FLOOR), marker=".", label=label)
+        look = {**line_look(number), "marker": MARKERS[number % len(MARKERS)], "markersize": 4}
+        ax.plot(times, np.maximum(best, FLOOR), label=label, **look)
     if tol is not None:
-        ax.axhline(tol, color="black", linestyle="--", linewidth=1.0, label=f"tolerance {tol:.0e}")
+        ax.axhline(tol, color="0.3", linestyle="--", linewidth=1.0, label=f"tolerance {tol:.0e}")
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set_xlabel("seconds")
     ax.set_ylabel("certified relative gap")
-    ax.legend(fontsize="small", frameon=False)
+    ax.grid(color="0.9", linewidth=0.5)
+    ax.set_axisbelow(True)
+    ax.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
     return ax

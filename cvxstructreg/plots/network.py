@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from cvxstructreg.core.optional import optional_import
 from cvxstructreg.graphs import Graph
-from cvxstructreg.plots.canvas import axes_for, signed_colours
+from cvxstructreg.plots.canvas import DISSIMILAR, SIMILAR, axes_for, signed_colours
 
 
 def feature_graph(
@@ -23,7 +23,7 @@ def feature_graph(
 ) -> Any:
     """Draw a graph with weights as colours: selected features are discs, the others small rings.
 
-    Similarity edges are grey, dissimilarity edges red and dashed.
+    Similarity edges are grey, dissimilarity edges purple and dashed.
 
     Parameters
     ----------
@@ -32,7 +32,8 @@ def feature_graph(
     coef : array of shape (d,)
         The weights.
     n_shown : int
-        At most so many features: those with the largest weights, then their neighbours.
+        At most so many features: those with the largest weights, then their neighbours. In a graph that is not shown
+        whole, features that are neither are left out.
     positions : dict or array of (x, y), optional
         Where the nodes are; by default a spring layout (which needs networkx).
     n_named : int
@@ -56,7 +57,7 @@ def feature_graph(
     values[graph.features] = weights
     shown = _shown(graph, values, n_shown)
     at = _positions(graph, shown, positions, random_state)
-    ax = axes_for(ax)
+    ax = axes_for(ax, figsize=(7.0, 4.8))
     _draw_edges(ax, graph, shown, at)
     colours, mapping = signed_colours(values[shown])
     virtual, selected = np.isin(shown, graph.virtual), values[shown] != 0
@@ -67,15 +68,46 @@ def feature_graph(
             )
     names = graph.names or tuple(map(str, range(graph.n_nodes)))
     largest = sorted(np.flatnonzero(selected), key=lambda i: -abs(values[shown[i]]))[:n_named]
-    for i in largest:
-        ax.annotate(names[shown[i]], at[i], xytext=(5, 5), textcoords="offset points", fontsize="small", zorder=3)
     ax.figure.colorbar(mapping, ax=ax, label="weight", shrink=0.7)
-    ax.margins(0.15)
+    ax.margins(0.1)
+    _write_names(ax, [names[shown[i]] for i in largest], at[largest])
     ax.set_axis_off()
     hidden = graph.n_nodes - len(shown)
     title = f"{int((values != 0).sum())} of {graph.n_features} features selected"
     ax.set_title(f"{title}, {hidden} nodes not shown" if hidden else title)
     return ax
+
+
+def _write_names(ax: Any, names: Sequence[str], at: Any) -> None:
+    """Each name above, below or beside its node: where it covers the fewest other names and nodes.
+
+    Names have a white rim, so that edges do not cross them out.
+    """
+    effects = optional_import("matplotlib.patheffects", "plots", "a picture")
+    rim = [effects.withStroke(linewidth=3.0, foreground="white")]
+    points = ax.transData.transform(at) * 72.0 / ax.figure.dpi if len(at) else at
+    taken = [(place, np.array([6.0, 6.0])) for place in points]  # centres and half sizes in points
+    for name, place, node in zip(names, points, at, strict=True):
+        half = np.array([3.0 * len(name), 5.0])
+        aside = 9.0 + half[0]
+        around = np.array([(0.0, 13.0), (0.0, -13.0), (aside, 0.0), (-aside, 0.0)])
+        offset = around[np.argmin([_n_covered(place + move, half, taken) for move in around])]
+        taken.append((place + offset, half))
+        ax.annotate(
+            name,
+            node,
+            xytext=offset,
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize="small",
+            path_effects=rim,
+            zorder=3,
+        )
+
+
+def _n_covered(centre: Any, half: Any, taken: Sequence[tuple[Any, Any]]) -> int:
+    return sum(bool(np.all(np.abs(centre - other) < half + size)) for other, size in taken)
 
 
 def _shown(graph: Graph, values: Any, n_shown: int) -> Any:
@@ -85,7 +117,11 @@ def _shown(graph: Graph, values: Any, n_shown: int) -> Any:
     links = abs(graph.weights) + abs(graph.weights.T)
     near = np.asarray(links @ np.abs(values)).ravel()
     order = np.lexsort((-near, -np.abs(values)))
-    return np.sort(order[:n_shown])
+    if graph.n_nodes <= n_shown:
+        return np.sort(order)
+    first = order[:n_shown]
+    related = (values[first] != 0) | (near[first] > 0)
+    return np.sort(first[related] if related.any() else first)
 
 
 def _positions(graph: Graph, shown: Any, positions: Any, random_state: int) -> Any:
@@ -97,7 +133,9 @@ def _positions(graph: Graph, shown: Any, positions: Any, random_state: int) -> A
         return every[shown]
     networkx = optional_import("networkx", "plots", "the layout of a graph")
     links = abs(graph.weights)[shown][:, shown]
-    layout = networkx.spring_layout(networkx.from_scipy_sparse_array(links + links.T), seed=random_state)
+    network = networkx.from_scipy_sparse_array(links + links.T)
+    apart = 2.0 / np.sqrt(len(shown))  # twice the usual distance, as names need room
+    layout = networkx.spring_layout(network, k=apart, iterations=200, seed=random_state)
     return np.array([layout[i] for i in range(len(shown))])
 
 
@@ -106,7 +144,7 @@ def _draw_edges(ax: Any, graph: Graph, shown: Any, at: Any) -> None:
     block = graph.weights[shown][:, shown].tocoo()
     rows, columns = block.coords
     strongest = float(np.abs(block.data).max(initial=0.0)) or 1.0
-    for sign, colour, style in ((1, "0.6", "solid"), (-1, "tab:red", "dashed")):
+    for sign, colour, style in ((1, SIMILAR, "solid"), (-1, DISSIMILAR, "dashed")):
         kept = (np.sign(block.data) == sign) & (rows != columns)
         if kept.any():
             lines = np.stack([at[rows[kept]], at[columns[kept]]], axis=1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from cvxstructreg.core.optional import optional_import
 from cvxstructreg.graphs import Graph
-from cvxstructreg.plots.canvas import axes_for
+from cvxstructreg.plots.canvas import DISSIMILAR, MARKERS, PALETTE, SIMILAR, axes_for
 
 
 def decision_regions(
@@ -21,14 +21,14 @@ def decision_regions(
     resolution: int = 200,
     ax: Any = None,
 ) -> Any:
-    """Draw the regions of the classes in the plane, the examples, and the similar (grey) and dissimilar (red) edges.
+    """Draw the regions of the classes in the plane, the examples, and the similar and dissimilar (dashed) edges.
 
     Parameters
     ----------
     classifier : fitted estimator
         With ``predict`` and ``classes_``.
-    X : array of shape (n, 2)
-        The examples.
+    X : array or data frame of shape (n, 2)
+        The examples; the names of its columns are those of the axes.
     y : array, optional
         Their labels; those marked ``unlabeled`` are small grey dots.
     graph : Graph, optional
@@ -46,38 +46,43 @@ def decision_regions(
     >>> X, y = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]]), np.array([0, 1, 1])
     >>> ax = decision_regions(SVC().fit(X, y), X, y, pairs=[(0, 1)])
     >>> ax.get_legend_handles_labels()[1]
-    ['dissimilar', '0', '1']
+    ['dissimilar', 'class 0', 'class 1']
     """
     points = np.asarray(X, dtype=float)
     if points.ndim != 2 or points.shape[1] != 2:
         raise ValueError(f"the plane has two features, got X of shape {points.shape}; choose two columns")
-    pyplot = optional_import("matplotlib", "plots", "a picture")
     classes = np.asarray(classifier.classes_)
-    colours = pyplot.colormaps["tab10"](np.arange(len(classes)) % 10)
-    ax = axes_for(ax)
+    colours = [PALETTE[number % len(PALETTE)] for number in range(len(classes))]
     low, high = points.min(axis=0), points.max(axis=0)
     margin = 0.1 * np.where(high > low, high - low, 1.0)
+    width, height = high - low + 2.0 * margin
+    ax = axes_for(ax, figsize=(7.0, float(np.clip(6.0 * height / width + 1.1, 2.5, 8.0))))
     axis_x, axis_y = (np.linspace(low[j] - margin[j], high[j] + margin[j], resolution) for j in range(2))
     grid = np.stack(np.meshgrid(axis_x, axis_y), axis=-1).reshape(-1, 2)
     codes = np.searchsorted(classes, classifier.predict(grid)).reshape(resolution, resolution)
     edges = np.arange(len(classes) + 1) - 0.5
-    ax.contourf(axis_x, axis_y, codes, levels=edges, colors=colours, alpha=0.2)
+    ax.contourf(axis_x, axis_y, codes, levels=edges, colors=colours, alpha=0.15)
     _draw_links(ax, points, graph, pairs)
     if y is not None:
         labels = np.asarray(y)
         waiting = labels == unlabeled if unlabeled not in classes else np.zeros(len(labels), dtype=bool)
         if waiting.any():
             ax.scatter(*points[waiting].T, s=8, color="0.5", label="unlabeled", zorder=2)
-        for label, colour in zip(classes, colours, strict=True):
+        for number, (label, colour) in enumerate(zip(classes, colours, strict=True)):
             of_class = (labels == label) & ~waiting
+            look = {"marker": MARKERS[number % len(MARKERS)], "color": colour, "edgecolors": "black"}
             if of_class.any():
-                ax.scatter(*points[of_class].T, s=60, color=[colour], edgecolors="black", label=str(label), zorder=3)
+                ax.scatter(*points[of_class].T, s=70, label=f"class {label}", zorder=3, **look)
     else:
         ax.scatter(*points.T, s=8, color="0.5", zorder=2)
     handles, names = ax.get_legend_handles_labels()
     if names:
-        ax.legend(handles, names, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
-    ax.set_aspect("equal", adjustable="datalim")
+        ax.legend(
+            handles, names, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, frameon=False
+        )
+    ax.set_aspect("equal", adjustable="box")
+    names = list(getattr(X, "columns", ("feature 0", "feature 1")))
+    ax.set(xlabel=str(names[0]), ylabel=str(names[1]))
     return ax
 
 
@@ -92,7 +97,10 @@ def _draw_links(ax: Any, points: Any, graph: Graph | None, pairs: Any) -> None:
     if pairs is not None:
         dissimilar = np.concatenate([dissimilar, np.asarray(pairs, dtype=int).reshape(-1, 2)])
     collections = optional_import("matplotlib.collections", "plots", "a picture")
-    for links, colour, width, label in ((similar, "0.75", 0.5, "similar"), (dissimilar, "tab:red", 1.2, "dissimilar")):
+    for links, colour, style, width, label in (
+        (similar, SIMILAR, "solid", 0.7, "similar"),
+        (dissimilar, DISSIMILAR, "dashed", 1.3, "dissimilar"),
+    ):
         if len(links):
-            lines = collections.LineCollection(points[links], colors=colour, linewidths=width, label=label, zorder=1.5)
-            ax.add_collection(lines)
+            look = {"colors": colour, "linewidths": width, "linestyles": style}
+            ax.add_collection(collections.LineCollection(points[links], label=label, zorder=1.5, **look))

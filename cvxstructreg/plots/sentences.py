@@ -25,7 +25,7 @@ def coloured_sentences(
     width : int
         Characters to a line.
     label : str
-        What the numbers are, for the colour bar.
+        What the numbers are; they stand before the sentences.
     ax : matplotlib Axes, optional
 
     Examples
@@ -40,12 +40,13 @@ def coloured_sentences(
     if not np.isfinite(numbers).all():
         raise ValueError("values must be finite; they contain NaN or infinite values")
     blocks = [textwrap.fill(sentence, width) or " " for sentence in sentences]
+    longest = max(len(line) for block in blocks for line in block.split("\n"))
     heights = np.array([block.count("\n") + 1.6 for block in blocks])
-    ax = axes_for(ax, figsize=(0.095 * width + 1.5, 0.22 * heights.sum() + 0.6))
-    colours, mapping = signed_colours(numbers)
+    ax = axes_for(ax, figsize=(0.078 * longest + 1.3, 0.2 * heights.sum() + 0.3))
+    colours, _ = signed_colours(numbers, room=1.8)
     tops = heights.sum() - np.concatenate([[0.0], np.cumsum(heights)[:-1]])
     for block, value, colour, top, height in zip(blocks, numbers, colours, tops, heights, strict=True):
-        ax.axhspan(top - height + 0.15, top - 0.15, color=(*colour[:3], 0.6 if value else 0.0), linewidth=0)
+        ax.axhspan(top - height + 0.15, top - 0.15, color=(*colour[:3], 1.0 if value else 0.0), linewidth=0)
         ax.text(
             0.01,
             top - height / 2,
@@ -57,6 +58,10 @@ def coloured_sentences(
             transform=ax.get_yaxis_transform(),
         )
     ax.set_ylim(0.0, float(heights.sum()))
-    ax.set_axis_off()
-    ax.figure.colorbar(mapping, ax=ax, label=label, shrink=0.8)
+    ax.set_yticks(tops - heights / 2, [f"{value:+.2g}" if value else "0" for value in numbers])
+    ax.tick_params(axis="y", length=0)
+    ax.set_ylabel(label)
+    ax.set_xticks([])
+    for side in ax.spines.values():
+        side.set_visible(False)
     return ax
