@@ -126,6 +126,63 @@ class TestAgainstReferences:
         assert_allclose(one.scores, other.scores, atol=1e-5)
 
 
+class TestCvxpyForm:
+    """What to_cvxpy() makes of sum-to-zero machines."""
+
+    GRAPH = csr.Graph.from_edges([(3, 6), (4, 8), (0, 14), (15, 16)], [1.0, -2.0, 0.5, 1.0], n_nodes=N)
+    CASES = (
+        ("kernel", csr.Kernel(RBF), None, "v"),
+        ("kernel of rank 2", csr.Kernel(X @ X.T), None, "v"),
+        ("kernel without intercept", csr.Kernel(RBF, intercept=False), None, "v"),
+        ("kernel with a graph", csr.Kernel(RBF), 0.2 * csr.Laplacian(GRAPH).on_scores(), "theta"),
+        ("few features", csr.Linear(X), None, "theta"),
+        ("many features", csr.Linear(RBF[:, :20]), None, "v"),
+        ("many sparse features", csr.Linear(sp.csr_array(np.where(RBF > 0.5, RBF, 0.0))), None, "v"),
+        ("weighted features", csr.Linear(RBF), 0.1 * csr.Ridge(weights=np.arange(1.0, N + 1)), "v"),
+    )
+
+    @pytest.mark.parametrize("power", [1, 2])
+    @pytest.mark.parametrize("model, more, variable", [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+    def test_it_has_the_optimum_and_the_weights(self, model, more, variable, power):
+        objective = csr.MulticlassHinge(Y[ROWS], rows=ROWS) + 0.05 * csr.RKHSNorm()
+        objective = objective + 0.4 * csr.Dissimilarity(PAIRS, power=power)
+        problem = csr.Problem(model, objective if more is None else objective + more)
+        fast, program = problem.solve(tol=1e-9), problem.to_cvxpy()
+        variables = {v.name(): v for v in program.variables()}
+        assert variable in variables
+        if variable == "v":  # no more than one for each row that counts
+            assert variables["v"].shape[0] <= len(ROWS) + len(PAIRS)
+        with pytest.raises(ValueError, match="no weights yet"):
+            problem.weights_of(program)
+        accuracy = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
+        assert_allclose(program.solve(solver="CLARABEL", **accuracy), fast.objective, rtol=1e-7)
+        coef, intercept = problem.weights_of(program)
+        assert_allclose(problem.value(coef, intercept), fast.objective, rtol=1e-7)
+        assert_allclose(problem.model.scores(coef, intercept), fast.scores, atol=1e-4)
+
+    def test_the_dual_points_of_the_reference_prove_its_optimum(self):
+        for _, model, more, _ in self.CASES:
+            base = csr.MulticlassHinge(Y[ROWS], rows=ROWS) + 0.05 * csr.RKHSNorm() + 0.4 * csr.Dissimilarity(PAIRS)
+            solution = csr.Problem(model, base if more is None else base + more).solve("cvxpy", tol=1e-7)
+            assert (solution.status, solution.certificate.kind) == ("optimal", "duality_gap")
+
+    def test_terms_that_are_no_hinges_of_centred_scores_leave_all_weights(self):
+        loss = csr.MulticlassHinge(Y[ROWS], rows=ROWS)
+        for problem in (
+            csr.Problem(csr.Linear(RBF), loss + 0.1 * csr.Ridge() + 0.1 * csr.L1()),
+            csr.Problem(csr.Linear(RBF), csr.Multinomial(Y) + 0.1 * csr.Ridge()),
+            csr.Problem(csr.Linear(RBF), loss + 0.1 * csr.GroupLasso(csr.Groups([list(range(N))], n_features=N))),
+        ):
+            assert {"theta", "b"} <= {v.name() for v in problem.to_cvxpy().variables()}
+            assert not problem.has_few_coordinates
+
+    def test_no_pairs_and_no_labels_of_weight(self):
+        loss = csr.MulticlassHinge(Y[ROWS], rows=ROWS) + 0.05 * csr.RKHSNorm()
+        plain = csr.Problem(csr.Kernel(RBF), loss).solve("cvxpy")
+        empty = csr.Problem(csr.Kernel(RBF), loss + csr.Dissimilarity([])).solve("cvxpy")
+        assert_allclose(empty.objective, plain.objective, rtol=1e-8)
+
+
 class TestSpecialCases:
     @pytest.mark.parametrize("power", [1, 2])
     def test_two_classes_are_the_binary_method(self, power):

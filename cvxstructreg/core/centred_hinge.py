@@ -36,6 +36,11 @@ class CentredHinges:
         """h(z)."""
         return float(np.sum(self.costs * np.maximum(0.0, centred(z) - self.tau) ** self.power))
 
+    def expr_of_zero_sums(self, z: cp.Expression) -> cp.Expression:
+        """h of rows that sum to zero already, by the constraints of the problem."""
+        excess = cp.pos(z - self.tau)
+        return cp.sum(cp.multiply(self.costs, excess if self.power == 1 else cp.square(excess)))
+
 
 def centred(z: Array) -> Array:
     """Rows minus their means."""

@@ -9,7 +9,7 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxstructreg.core import describe
+from cvxstructreg.core import centred_program, describe
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.checks import real_array
 from cvxstructreg.core.composed_forms import PulledForm
@@ -166,37 +166,77 @@ class Problem:
         return isinstance(self.model, Kernel) and self.normal_form.rkhs > 0
 
     def to_cvxpy(self) -> cp.Problem:
-        """An ordinary ``cp.Problem`` with the variables ``theta`` and, if there is an intercept, ``b``."""
+        """An ordinary ``cp.Problem`` with the variables ``theta`` and, if there is an intercept, ``b``.
+
+        Sum-to-zero machines whose weights nothing but their norm holds have ``v`` in place of ``theta``, coordinates of
+        the rows that their hinges look at. :meth:`weights_of` gives the weights of a solved problem in either case.
+        """
         return self.cvxpy_parts()[0]
 
-    def cvxpy_parts(self, copies: bool = False) -> tuple[cp.Problem, cp.Variable, cp.Variable | None, dict[int, Any]]:
-        """The CVXPY problem, its variables, and (with ``copies``) the constraints whose multipliers are dual points.
+    def weights_of(self, cvxpy_problem: cp.Problem) -> tuple[Array | float, Array | float]:
+        """``(coef, intercept)`` of a solved problem that :meth:`to_cvxpy` has made.
 
-        ``copies`` gives every piece a variable of its own, ``Z == K x``.
+        Examples
+        --------
+        >>> import cvxstructreg as csr
+        >>> problem = csr.Problem(csr.Linear([[1.0], [2.0]], intercept=False), csr.Squared([1.0, 2.0]) + csr.Ridge())
+        >>> cvxpy_problem = problem.to_cvxpy()
+        >>> optimum = cvxpy_problem.solve(solver="CLARABEL")
+        >>> coef, intercept = problem.weights_of(cvxpy_problem)
+        >>> coef.round(4).tolist(), intercept
+        ([0.7143], 0.0)
         """
-        d, k = self.model.n_weights, self.n_outputs
+        values = {variable.name(): variable.value for variable in cvxpy_problem.variables()}
+        if values.get("v" if self._coordinates is not None else "theta") is None:
+            raise ValueError("the CVXPY problem has no weights yet: make it by to_cvxpy() and solve it first")
+        theta = values["theta"] if self._coordinates is None else self._coordinates.T @ values["v"]
+        b = np.ravel(values["b"]) if self.model.intercept else np.zeros(self.n_outputs)
+        return (theta[:, 0], float(b[0])) if self.n_outputs == 1 else (theta, b)
+
+    @cached_property
+    def _coordinates(self) -> centred_program.Coordinates | None:
+        return centred_program.coordinates(self)
+
+    @property
+    def has_few_coordinates(self) -> bool:
+        """Whether CVXPY is given coordinates of the rows that count, in place of all weights."""
+        return self._coordinates is not None
+
+    def cvxpy_parts(self, copies: bool = False) -> tuple[cp.Problem, cp.Expression, cp.Variable | None, dict[int, Any]]:
+        """The CVXPY problem, its weights and intercept, and the constraints whose multipliers are dual points.
+
+        ``copies`` gives every piece a variable of its own, ``Z == K x``; hinges of centred scores have one anyway.
+        """
+        if self._coordinates is not None:
+            problem, v, b, links = centred_program.program(self, self._coordinates)
+            return problem, self._coordinates.T @ v, b, links
+        d, k, zero_sums = self.model.n_weights, self.n_outputs, centred_program.sums_to_zero(self)
         theta = cp.Variable((d, k), name="theta")
         b = cp.Variable((1, k), name="b") if self.model.intercept else None
         values, links = self.model.design @ theta, {}
         scores = values
         if b is not None:
             scores = scores + np.ones((self.model.n_rows, 1)) @ b
-        copied = {piece.number: piece for piece in self.normal_form.pieces if copies}
+        copied = {piece.number: piece for piece in self.normal_form.pieces if copies or zero_sums}
         expressions = []
         for number, term in enumerate(self.terms):
             x = {"weights": theta, "function": theta, "values": values}.get(term.target, scores)
             if number in copied:
                 piece = copied[number]
                 z = x if piece.K is None else piece.K @ x
+                if not z.size:
+                    continue
                 copy = cp.Variable(z.shape)
                 links[number] = z == copy
-                expressions.append(term.scale * piece.atom.expr(copy))
+                atom = piece.atom
+                value = atom.centred_hinges(k).expr_of_zero_sums(copy) if zero_sums else atom.expr(copy)
+                expressions.append(term.scale * value)
             elif self._is_dense_form(term):
                 expressions.append(term.scale * self._form_of_weights(term, theta, b))
             elif term.scale > 0 or term.is_constraint:
                 expressions.append(self._expression(term, x))
-        problem = cp.Problem(cp.Minimize(cp.sum(expressions)), list(links.values()))
-        return problem, theta, b, links
+        constraints = [*links.values(), *(centred_program.zero_sums(theta, b) if zero_sums else ())]
+        return cp.Problem(cp.Minimize(cp.sum(expressions)), constraints), theta, b, links
 
     def _is_dense_form(self, term: Term) -> bool:
         """Whether a quadratic term of the scores is better given as a dense matrix of the weights."""

@@ -9,12 +9,15 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
+from cvxstructreg.core.centred_hinge import centred
+from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers.iterate import Iterate, Refusal
 
 NAME = "cvxpy"
 ITERATES = False  # CVXPY reports only its end
 ROUGH_ZEROS = True
+ON_KERNELS = True  # it changes the coordinates itself, where the problem has no better ones
 
 #: Factors of the accuracies: looser ones are tried when the solver fails, tighter ones when the certificate asks.
 LOOSER = (10.0, 100.0)
@@ -54,7 +57,8 @@ def run(
     if name not in cp.installed_solvers():
         known = ", ".join(sorted(cp.installed_solvers()))
         raise ValueError(f"CVXPY has no solver {cvxpy_solver!r} installed; there are {known}")
-    cvxpy_problem, theta, b, links = problem.cvxpy_parts(copies=True)
+    taken = problem if problem.has_few_coordinates else problem.linear()
+    cvxpy_problem, theta, b, links = taken.cvxpy_parts(copies=True)
     base = DEFAULTS.get(name, {}) | (cvxpy_options or {})
     adjustable = () if cvxpy_options else ACCURACIES.get(name, ())
 
@@ -68,11 +72,11 @@ def run(
             f"{name} found no solution (status {cvxpy_problem.status!r}); "
             "is there a direction of the weights without penalty on separable data?"
         )
-    yield _point(problem, theta, b, links, exhausted=not tighter)
+    yield _point(problem, taken, theta, b, links, exhausted=not tighter)
     for factor in tighter:
         if not found(factor):
             return
-        yield _point(problem, theta, b, links, exhausted=factor == tighter[-1])
+        yield _point(problem, taken, theta, b, links, exhausted=factor == tighter[-1])
 
 
 def _solved(cvxpy_problem: cp.Problem, name: str, options: dict[str, Any]) -> bool:
@@ -91,19 +95,29 @@ def _solved(cvxpy_problem: cp.Problem, name: str, options: dict[str, Any]) -> bo
 
 
 def _point(
-    problem: Problem, theta: cp.Variable, b: cp.Variable | None, links: dict[int, Any], exhausted: bool
+    problem: Problem,
+    taken: Problem,
+    theta: cp.Expression,
+    b: cp.Variable | None,
+    links: dict[int, Any],
+    exhausted: bool,
 ) -> Iterate:
-    weights, parts = np.array(theta.value, dtype=float), problem.normal_form
+    weights, parts = np.array(theta.value, dtype=float), taken.normal_form
     if parts.separable is not None:  # a conic solution misses bounds by its tolerance
         weights = np.clip(weights, parts.separable.lower, parts.separable.upper)
     for piece in parts.weight_pieces:
-        weights = _into_domain(problem, piece.number, weights)
+        weights = _into_domain(taken, piece.number, weights)
+    if taken is not problem and problem.has_factor_coordinates:
+        assert isinstance(problem.model, Kernel)
+        weights = problem.model.lift(weights)
     intercept = np.zeros(problem.n_outputs) if b is None else np.array(b.value, dtype=float).ravel()
-    dual = {
-        number: np.array(link.dual_value, dtype=float).reshape(link.shape)
-        for number, link in links.items()
-        if link.dual_value is not None
-    }
+    dual = {}
+    for piece in parts.pieces:
+        link = links.get(piece.number)
+        if link is not None and link.dual_value is not None:
+            u = np.array(link.dual_value, dtype=float).reshape(link.shape)
+            # multipliers of zero sums, where the problem has them, are no part of the term
+            dual[piece.number] = centred(u) if u.shape[1] > 1 and piece.atom.can("centred_hinges") else u
     return Iterate(weights, intercept, dual, exhausted=exhausted)
 
 
