@@ -120,9 +120,11 @@ def test_the_table_as_text_frame_and_coloured_html():
     frame = table.to_frame()
     assert frame.columns.tolist() == ["sentence", "kept", "log_odds", "label"]
     assert frame.kept.tolist() == [True, True, False]
-    spans = table._repr_html_().split("</span>")
-    assert "rgba(0,128,0,0.60)" in spans[0] and "For &lt;it&gt;." in spans[0]
-    assert "rgba(192,0,0,0.30)" in spans[1]
+    head, body = table._repr_html_().split("</p>", 1)
+    assert "for sky" in head and "against it" in head and "dropped" in head
+    spans = body.split("</span>")
+    assert "rgba(33,102,172,0.60)" in spans[0] and "For &lt;it&gt;." in spans[0]
+    assert "rgba(178,24,43,0.30)" in spans[1]
     assert "line-through" in spans[2] and "log-odds +0.00" in spans[2]
 
 

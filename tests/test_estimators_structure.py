@@ -12,12 +12,17 @@ from sklearn.pipeline import make_pipeline
 from cvxstructreg import Graph, Groups
 from cvxstructreg.datasets import load_corpus
 from cvxstructreg.estimators import (
+    DissimilaritySVC,
     FeatureNetworkClassifier,
+    FeatureNetworkClassifierCV,
     GroupLassoClassifier,
     GroupLassoRegressor,
     LaplacianElasticNetClassifier,
     LaplacianElasticNetRegressor,
+    MixedGraphClassifier,
 )
+from cvxstructreg.graphs import CooccurrenceGraph, NeighborGraph, SeedCorrelationGraph
+from cvxstructreg.groups import LSIGroups, SentenceGroups
 
 NAMED = Graph(GRAPH.weights, names=NAMES)
 ORDER = [3, 0, 4, 2, 1]
@@ -207,3 +212,71 @@ def test_groups_that_a_cross_validation_has_cut_are_refused():
     ):
         model = GroupLassoClassifier().set_fit_request(groups=True)
         cross_validate(model, X, y, cv=2, params={"groups": groups}, error_score="raise")
+
+
+def test_a_builder_makes_the_graph_of_the_rows_given_to_fit():
+    corpus = load_corpus()
+    vectorizer = CountVectorizer(min_df=4)
+    pipeline = make_pipeline(vectorizer, FeatureNetworkClassifier(CooccurrenceGraph(n_neighbors=3)))
+    grid = {"featurenetworkclassifier__graph__n_neighbors": [2, 5]}
+    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(corpus.data, corpus.target)
+    builder = pipeline[-1].graph
+    assert not hasattr(builder, "graph_")  # a parameter is never changed by fit
+    model = search.best_estimator_[-1]
+    X = search.best_estimator_[0].transform(corpus.data)
+    n_neighbors = search.best_params_["featurenetworkclassifier__graph__n_neighbors"]
+    by_hand = CooccurrenceGraph(n_neighbors).fit(X).graph_
+    assert abs(model.graph_.weights - by_hand.weights).max() == 0
+    tuned = FeatureNetworkClassifierCV(CooccurrenceGraph(3), n_strengths=3, cv=2).fit(X, corpus.target)
+    assert tuned.graph_.n_nodes == X.shape[1]
+
+
+@pytest.mark.parametrize("estimator", [LaplacianElasticNetClassifier, LaplacianElasticNetRegressor])
+def test_a_directed_graph_that_was_built_is_made_undirected_where_it_must_be(estimator):
+    X, y = data(estimator.__name__)
+    X = np.abs(X) * (X > 0)
+    assert CooccurrenceGraph(2).fit(X).graph_.is_directed
+    model = estimator(CooccurrenceGraph(2)).fit(X, y)
+    assert not model.graph_.is_directed
+    assert estimator(SeedCorrelationGraph([0, 1], n_neighbors=2)).fit(X, y).graph_.n_nodes == 5
+    with pytest.raises(ValueError, match="symmetrized"):  # what was given is taken as it is
+        estimator(CooccurrenceGraph(2).fit(X).graph_).fit(X, y)
+
+
+def test_builders_of_groups_and_of_graphs_of_rows():
+    X, y = data("GroupLassoClassifier")
+    model = GroupLassoClassifier(LSIGroups(2, 3, random_state=0), lam_group=0.1).fit(X, y)
+    assert model.groups_.sizes.tolist() == [3, 3]
+    assert {group.name for group in model.selected_groups()} <= {"topic 0", "topic 1"}
+    built = MixedGraphClassifier(NeighborGraph(4)).fit(X, y)
+    by_name = MixedGraphClassifier("knn", graph_options={"n_neighbors": 4}).fit(X, y)
+    assert abs(built.graph_.weights - by_name.graph_.weights).max() == 0
+    mixed = MixedGraphClassifier(NeighborGraph(4), pairs=[(0, 1)]).fit(X, y)
+    assert mixed.graph_.weights[0, 1] == -1.0
+    assert DissimilaritySVC([(0, 1)], graph=NeighborGraph(4)).fit(X, y).pairs_.tolist() == [[0, 1]]
+
+
+def test_builders_that_cannot_learn_from_the_rows_are_refused():
+    X, y = data("GroupLassoClassifier")
+    with pytest.raises(TypeError, match=r"SentenceGroups is not learned from X.*groups_"):
+        GroupLassoClassifier(SentenceGroups()).fit(X, y)
+    with pytest.raises(TypeError, match="links the rows"):
+        FeatureNetworkClassifier(NeighborGraph()).fit(X, y)
+    with pytest.raises(TypeError, match="does not link the rows"):
+        MixedGraphClassifier(CooccurrenceGraph()).fit(X, y)
+
+
+def test_sentences_name_their_groups():
+    corpus = load_corpus()
+    lines = ["\n".join(sentences) for sentences in corpus.sentences]
+    builder = SentenceGroups(splitter="lines").fit(lines)
+    assert list(builder.groups_.names) == builder.sentences_
+    pipeline = make_pipeline(
+        CountVectorizer(vocabulary=builder.groups_.feature_names),
+        GroupLassoClassifier(builder.groups_, lam_group=0.3, lam_l1=2.0),
+    )
+    model = pipeline.fit(corpus.data, corpus.target)[-1]
+    kept = model.selected_groups()
+    assert kept and all(row.name == builder.sentences_[row.number] for row in kept)
+    search = GridSearchCV(pipeline, {"grouplassoclassifier__lam_group": [0.1, 1.0]}, cv=2, error_score="raise")
+    assert search.fit(corpus.data, corpus.target).best_score_ > 0.6

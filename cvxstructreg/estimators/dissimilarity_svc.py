@@ -38,7 +38,7 @@ class DissimilaritySVC(KernelClassifier):
         Strengths of the norm and of the pairs.
     power : {1, 2}
         The p above; 1 in the paper.
-    graph : "knn", Graph or square matrix, optional
+    graph : "knn", NeighborGraph, Graph or square matrix, optional
         Which rows are similar. "knn" builds it from X. Nodes are the rows given to fit, in order, or are matched by
         name with ``sample_ids``.
     lam_graph : float
@@ -78,6 +78,10 @@ class DissimilaritySVC(KernelClassifier):
         The objective above at the fitted point, how far it is from the optimum at most, and the iterations it took.
     solution_ : Solution
         Everything about the solve, with ``solution_.problem``, the exact problem.
+    graph_ : Graph or None
+        The graph of the rows given to fit.
+    pairs_ : array of shape (m, 2)
+        The dissimilar pairs, as row numbers.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -173,7 +177,8 @@ class DissimilaritySVC(KernelClassifier):
         similar = rows.graph(graph, X, self.graph_options)
         if similar is not None and similar.is_signed:
             raise ValueError("graph has dissimilarity edges (negative weights); give these as pairs")
-        return rows.pairs(pairs), similar
+        self.graph_, self.pairs_ = similar, rows.pairs(pairs)
+        return self.pairs_, similar
 
     def _problems(self, model: Model, labelled: Labelled, structure: Any) -> list[Problem]:
         lam1, lam2, lam_graph = self._strength("lam1"), self._strength("lam2"), self._strength("lam_graph")

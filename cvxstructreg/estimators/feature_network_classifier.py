@@ -24,10 +24,11 @@ class FeatureNetworkClassifier(LinearClassifier):
 
     Parameters
     ----------
-    graph : Graph or square matrix, optional
+    graph : Graph, square matrix or builder, optional
         Which features belong together. A Graph with names is matched to the columns of a data frame (or to
         ``feature_names`` as given to ``fit``); columns that it does not name are tied to nothing. Otherwise node j is
-        column j. None leaves only the ridge term.
+        column j. A builder such as :class:`cvxstructreg.graphs.CooccurrenceGraph` makes it of the rows given to fit.
+        None leaves only the ridge term.
     alpha, beta : float
         Strengths of the network and of the ridge term.
     signed : {"separate", "joint"}
@@ -54,6 +55,8 @@ class FeatureNetworkClassifier(LinearClassifier):
     solution_ : Solution
         Everything about the solve, with ``solution_.problem``, the exact problem.
     n_iter_ : int
+    graph_ : Graph or None
+        The graph over the columns of X.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -120,8 +123,8 @@ class FeatureNetworkClassifier(LinearClassifier):
     def _penalties(self, structure: Any, columns: Columns) -> list[Any]:
         alpha, beta = self._strength("alpha"), self._strength("beta")
         signed = self._choice("signed", ("separate", "joint"))
-        graph = aligned_graph(structure, columns)
-        network = [] if graph is None else [alpha * FeatureNetwork(graph, signed=signed)]
+        self.graph_ = aligned_graph(structure, columns)
+        network = [] if self.graph_ is None else [alpha * FeatureNetwork(self.graph_, signed=signed)]
         return [*network, beta * Ridge()]
 
     def _path_terms(self, problem: Problem) -> tuple[int, ...]:

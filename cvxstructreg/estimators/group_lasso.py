@@ -76,8 +76,7 @@ class GroupSelection(LinearEstimator):
 
         A group is kept if some of its weights are not zero. With ``solver="admm"`` it is kept if its copy of the
         weights is not zero, as in the paper; the weights themselves rarely agree with the copies there. ``names`` are
-        other names for the groups as given, such as the ``sentences_`` of a
-        :class:`cvxstructreg.groups.SentenceGroups`.
+        other names for the groups as given.
         """
         check_is_fitted(self)
         return self._group_rows(self._groups_kept, names)

@@ -28,10 +28,11 @@ class GroupLassoClassifier(GroupSelection, LinearClassifier):
 
     Parameters
     ----------
-    groups : Groups, list of lists, or dict of lists; optional
+    groups : Groups, list of lists, dict of lists, or builder; optional
         The groups g, which may overlap: lists of column numbers, or of names that are matched to the columns of a data
-        frame (or to ``feature_names`` as given to ``fit``); the keys of a dict name the groups. None makes every
-        feature a group of its own.
+        frame (or to ``feature_names`` as given to ``fit``); the keys of a dict name the groups. A builder that
+        learns from X, such as :class:`cvxstructreg.groups.LSIGroups`, makes them of the rows given to fit. None makes
+        every feature a group of its own.
     lam_group, lam_l1 : float
         Strengths of the group norms and of the L1 term (lam_sen and lam_las of the paper).
     group_weights : "sqrt", number, one number per group, or function of the group sizes; optional
@@ -149,11 +150,11 @@ class GroupLassoClassifier(GroupSelection, LinearClassifier):
         >>> documents = [["the moon rose", "we ate"], ["stars and moon", "we slept"], ["bake the bread", "we ate"]]
         >>> vectorizer = CountVectorizer().fit([" ".join(document) for document in documents])
         >>> X = vectorizer.transform([" ".join(document) for document in documents])
-        >>> model = GroupLassoClassifier(lam_group=0.1).fit(X, ["sky", "sky", "kitchen"])
-        >>> for row in model.sentence_table(documents[0], vectorizer):
-        ...     print(row.sentence, row.kept, round(row.log_odds, 2))
-        the moon rose True 1.76
-        we ate False 0.0
+        >>> model = GroupLassoClassifier(lam_group=0.1, fit_intercept=False).fit(X, ["sky", "sky", "kitchen"])
+        >>> model.sentence_table(documents[0], vectorizer)
+        sky: log-odds +2.94
+           +2.94  kept     the moon rose
+           +0.00  dropped  we ate
         """
         check_is_fitted(self)
         return sentence_table(self, sentences, vectorizer)

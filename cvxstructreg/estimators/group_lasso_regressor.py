@@ -18,10 +18,11 @@ class GroupLassoRegressor(GroupSelection, LinearRegressor):
 
     Parameters
     ----------
-    groups : Groups, list of lists, or dict of lists; optional
+    groups : Groups, list of lists, dict of lists, or builder; optional
         The groups g, which may overlap: lists of column numbers, or of names that are matched to the columns of a data
-        frame (or to ``feature_names`` as given to ``fit``); the keys of a dict name the groups. None makes every
-        feature a group of its own.
+        frame (or to ``feature_names`` as given to ``fit``); the keys of a dict name the groups. A builder that
+        learns from X, such as :class:`cvxstructreg.groups.LSIGroups`, makes them of the rows given to fit. None makes
+        every feature a group of its own.
     lam_group, lam_l1 : float
         Strengths of the group norms and of the L1 term (lam_sen and lam_las of the paper).
     group_weights : "sqrt", number, one number per group, or function of the group sizes; optional

@@ -16,6 +16,6 @@ def laplacian_elastic_net(estimator: Any, structure: Any, columns: Columns) -> l
     normalized = estimator.normalized
     if not isinstance(normalized, bool | np.bool_):
         raise TypeError(f"normalized must be True or False, got {normalized!r}")
-    graph = aligned_graph(structure, columns)
+    graph = estimator.graph_ = aligned_graph(structure, columns)
     smooth = [] if graph is None else [0.5 * lam2 * Laplacian(graph, normalized=bool(normalized))]
     return [lam1 * L1(), *smooth]

@@ -20,11 +20,12 @@ class LaplacianElasticNetClassifier(LinearClassifier):
 
     Parameters
     ----------
-    graph : Graph or square matrix, optional
+    graph : Graph, square matrix or builder, optional
         Which features belong together; undirected, dissimilarity edges (negative weights) pull weights to opposite
         values. A Graph with names is matched to the columns of a data frame (or to ``feature_names`` as given to
-        ``fit``); columns that it does not name are tied to nothing. Otherwise node j is column j. None leaves only
-        the L1 term.
+        ``fit``); columns that it does not name are tied to nothing. Otherwise node j is column j. A builder such
+        as :class:`cvxstructreg.graphs.SeedCorrelationGraph` makes it of the rows given to fit, and it is then made
+        undirected. None leaves only the L1 term.
     lam1, lam2 : float
         Strengths of the L1 term and of the graph.
     normalized : bool
@@ -52,6 +53,8 @@ class LaplacianElasticNetClassifier(LinearClassifier):
         Everything about the solve, with ``solution_.problem``, the exact problem. For more than two classes the
         numbers above are sums over the k problems.
     n_iter_ : int
+    graph_ : Graph or None
+        The graph over the columns of X.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -72,6 +75,8 @@ class LaplacianElasticNetClassifier(LinearClassifier):
     """
 
     _one_vs_rest = True
+
+    _needs_undirected = True
 
     def __init__(
         self,

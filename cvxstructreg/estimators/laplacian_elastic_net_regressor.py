@@ -20,11 +20,12 @@ class LaplacianElasticNetRegressor(LinearRegressor):
 
     Parameters
     ----------
-    graph : Graph or square matrix, optional
+    graph : Graph, square matrix or builder, optional
         Which features belong together; undirected, dissimilarity edges (negative weights) pull weights to opposite
         values. A Graph with names is matched to the columns of a data frame (or to ``feature_names`` as given to
-        ``fit``); columns that it does not name are tied to nothing. Otherwise node j is column j. None leaves only
-        the L1 term.
+        ``fit``); columns that it does not name are tied to nothing. Otherwise node j is column j. A builder such
+        as :class:`cvxstructreg.graphs.SeedCorrelationGraph` makes it of the rows given to fit, and it is then made
+        undirected. None leaves only the L1 term.
     lam1, lam2 : float
         Strengths of the L1 term and of the graph.
     normalized : bool
@@ -44,6 +45,8 @@ class LaplacianElasticNetRegressor(LinearRegressor):
     objective_, certificate_, solution_, n_iter_
         The objective above at the fitted point, how far it is from the optimum at most, and everything else about the
         solve; ``solution_.problem`` is the exact problem.
+    graph_ : Graph or None
+        The graph over the columns of X.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -62,6 +65,8 @@ class LaplacianElasticNetRegressor(LinearRegressor):
     >>> model.certificate_.relative_gap <= 1e-6
     True
     """
+
+    _needs_undirected = True
 
     def __init__(
         self,

@@ -20,6 +20,7 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
 from cvxstructreg.estimators.alignment import Columns, Names, column_names
 from cvxstructreg.estimators.base import StructuredEstimator, total
+from cvxstructreg.estimators.building import columns_built
 from cvxstructreg.estimators.sample_weights import checked_sample_weight, times_class_weight
 from cvxstructreg.estimators.selection import SelectedFeature, selected_features
 from cvxstructreg.losses import Logistic, Multinomial, Squared
@@ -51,6 +52,7 @@ class LinearEstimator(StructuredEstimator):
     coef_: Matrix
     intercept_: Any
     _structure_name = "graph"
+    _needs_undirected = False
 
     def _penalties(self, structure: Any, columns: Columns) -> list[Any]:
         """The terms beside the loss, for a structure (graph, groups) as the user gave it."""
@@ -82,6 +84,7 @@ class LinearEstimator(StructuredEstimator):
         X, target = self._checked_rows(X, y)
         weights = checked_sample_weight(sample_weight, X)
         columns = Columns(self.n_features_in_, column_names(self, feature_names), self.missing)
+        structure = columns_built(structure, X, self._needs_undirected)
         data = TrainingData(X, target, weights, self._penalties(structure, columns))
         problems = self._problems(data)
         self._keep_names(columns, problems[0])

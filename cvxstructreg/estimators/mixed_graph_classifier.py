@@ -41,7 +41,7 @@ class MixedGraphClassifier(KernelClassifier):
 
     Parameters
     ----------
-    graph : "knn", Graph or square matrix, optional
+    graph : "knn", NeighborGraph, Graph or square matrix, optional
         Which rows are similar (positive weights) or dissimilar (negative ones). "knn" builds it from X. Nodes are the
         rows given to fit, in order, or are matched by name with ``sample_ids``. None leaves a plain kernel machine.
     pairs : sequence of (row, row), optional
@@ -92,6 +92,8 @@ class MixedGraphClassifier(KernelClassifier):
         The objective above at the fitted point, how far it is from the optimum at most, and the iterations it took.
     solution_ : Solution, or tuple of k Solutions
         Everything about the solve, with ``solution_.problem``, the exact problem.
+    graph_ : Graph or None
+        The graph of the rows given to fit, dissimilar pairs included.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -186,11 +188,12 @@ class MixedGraphClassifier(KernelClassifier):
     def _structure(self, X: Any, rows: Rows, graph: Any, pairs: Any) -> Graph | None:
         similar = rows.graph(graph, X, self.graph_options)
         dissimilar = rows.pairs(pairs)
-        if not len(dissimilar):
-            return similar
-        from cvxstructreg.graphs import mixed_graph
+        if len(dissimilar):
+            from cvxstructreg.graphs import mixed_graph
 
-        return mixed_graph(similar or Graph(np.zeros((rows.count, rows.count))), dissimilar)
+            similar = mixed_graph(similar or Graph(np.zeros((rows.count, rows.count))), dissimilar)
+        self.graph_ = similar
+        return self.graph_
 
     def _problems(self, model: Model, labelled: Labelled, structure: Graph | None) -> list[Problem]:
         lam1, lam2 = self._strength("lam1"), self._strength("lam2")

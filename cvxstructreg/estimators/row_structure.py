@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from cvxstructreg.core.checks import plural
 from cvxstructreg.estimators.alignment import Columns, aligned_graph
+from cvxstructreg.estimators.building import rows_built
 from cvxstructreg.graphs import Graph
 
 
@@ -32,7 +33,7 @@ class Rows:
         self.columns = Columns(count, names, missing, what="row")
 
     def graph(self, graph: Any, X: Any, options: Mapping[str, Any] | None) -> Graph | None:
-        """The undirected graph of the rows: "knn" builds it from X, a Graph or a matrix is brought into their order."""
+        """The graph of the rows: "knn" or a builder makes it of X, a Graph or a matrix is brought into their order."""
         if isinstance(graph, str):
             if graph != "knn":
                 raise ValueError(f"graph must be 'knn', a Graph or a matrix of weights, got {graph!r}")
@@ -42,7 +43,7 @@ class Rows:
             return built
         if options:
             raise ValueError("graph_options are for graph='knn'; a graph that is given is taken as it is")
-        return aligned_graph(graph, self.columns)
+        return aligned_graph(rows_built(graph, X), self.columns)
 
     def pairs(self, pairs: Any) -> NDArray[np.int64]:
         """Row numbers of the pairs, shape (m, 2); pairs with a row that is not there are left out or an error."""

@@ -65,20 +65,29 @@ class SentenceTable(Sequence[SentenceRow]):
         return "\n".join(lines)
 
     def to_html(self) -> str:
-        """The document: kept sentences coloured (green for the label, red against it), dropped ones struck out."""
+        """The document: kept sentences coloured (blue for the label, red against it), dropped ones struck out."""
         largest = max((abs(row.log_odds) for row in self.rows), default=0.0) or 1.0
         spans = [_span(row, abs(row.log_odds) / largest) for row in self.rows]
-        head = f"<b>{html.escape(str(self.label))}</b> (log-odds {self.log_odds:+.2f})"
+        label = html.escape(str(self.label))
+        head = f"<b>{label}</b> (log-odds {self.log_odds:+.2f}); {_LEGEND.format(label=label)}"
         return f'<div class="cvxstructreg-sentences"><p>{head}</p><p>{" ".join(spans)}</p></div>'
 
     _repr_html_ = to_html
+
+
+_FOR, _AGAINST = "33,102,172", "178,24,43"  # blue and red, as in cvxstructreg.plots
+_LEGEND = (
+    f'<span style="background:rgba({_FOR},0.40)">for {{label}}</span> '
+    f'<span style="background:rgba({_AGAINST},0.40)">against it</span> '
+    '<span style="color:#888;text-decoration:line-through">dropped</span>'
+)
 
 
 def _span(row: SentenceRow, share: float) -> str:
     text, title = html.escape(row.sentence), f"log-odds {row.log_odds:+.2f}"
     if not row.kept:
         return f'<span class="dropped" title="{title}" style="color:#888;text-decoration:line-through">{text}</span>'
-    colour = "0,128,0" if row.log_odds >= 0 else "192,0,0"
+    colour = _FOR if row.log_odds >= 0 else _AGAINST
     return f'<span class="kept" title="{title}" style="background:rgba({colour},{0.6 * share:.2f})">{text}</span>'
 
 

@@ -41,6 +41,7 @@ class SentenceGroups(GroupBuilder):
     Attributes
     ----------
     groups_ : Groups
+        Named by the sentences.
     sentences_ : list of str
         The sentence of each group; the first of those that were merged.
     documents_ : int64 array
@@ -88,7 +89,7 @@ class SentenceGroups(GroupBuilder):
                 f"none of {given} has {wanted} of the vocabulary ({', '.join(map(repr, words.names[:3]))}, ...); "
                 "is it the vocabulary of these documents?"
             )
-        kept = self._set_groups(members, len(words.names), self.weights, feature_names=words.names)
+        kept = self._set_groups(members, len(words.names), self.weights, sentences, words.names)
         self.sentences_ = [sentences[number] for number in kept]
         self.documents_ = np.array(origins, dtype=np.int64)[kept]
         return self

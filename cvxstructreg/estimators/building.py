@@ -1,0 +1,51 @@
+"""Graphs and groups that a builder finds in the rows given to ``fit``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import clone
+
+from cvxstructreg.core.builder import Builder
+from cvxstructreg.graphs import NeighborGraph
+from cvxstructreg.graphs.builder import GraphBuilder
+from cvxstructreg.groups.topics import TopicGroups
+
+
+def columns_built(structure: Any, X: Any, undirected: bool = False) -> Any:
+    """The graph or groups of the columns of X that a builder makes of its rows; everything else as it is.
+
+    The builder itself is not changed: a copy is fitted. A graph of which nobody could ask that otherwise is made
+    ``undirected`` if that is needed.
+
+    Examples
+    --------
+    >>> from cvxstructreg.graphs import CooccurrenceGraph
+    >>> columns_built(CooccurrenceGraph(n_neighbors=1), [[1.0, 2.0, 0.0], [3.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    Graph(3 nodes, 1 edge, undirected)
+    """
+    if not isinstance(structure, Builder):
+        return structure
+    name = type(structure).__name__
+    if isinstance(structure, NeighborGraph):
+        raise TypeError(
+            f"{name} links the rows of X, but the graph here is one of its columns, as of CooccurrenceGraph"
+        )
+    if isinstance(structure, GraphBuilder):
+        graph = clone(structure).fit(X).graph_
+        return graph.symmetrized() if undirected else graph
+    if isinstance(structure, TopicGroups):
+        return clone(structure).fit(X).groups_
+    raise TypeError(
+        f"{name} is not learned from X, which is all that an estimator sees: fit it on its own data, such as the "
+        "documents, and give its groups_"
+    )
+
+
+def rows_built(structure: Any, X: Any) -> Any:
+    """The same for a graph of the rows of X."""
+    if not isinstance(structure, Builder):
+        return structure
+    if isinstance(structure, NeighborGraph):
+        return clone(structure).fit(X).graph_
+    raise TypeError(f"{type(structure).__name__} does not link the rows of X; give 'knn', NeighborGraph or a Graph")
