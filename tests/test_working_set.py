@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -14,8 +15,10 @@ from sklearn.linear_model import Lasso, LogisticRegression
 
 import cvxstructreg as csr
 from cvxstructreg.core.certificate import objective_scale
+from cvxstructreg.core.objective import Objective
 from cvxstructreg.core.separable import Separable
 from cvxstructreg.solvers import irls, kernels_cd, working_set
+from cvxstructreg.solvers.lazy_pull import LazyPull
 from cvxstructreg.solvers.quadratic_model import Coefficients, QuadraticModel
 from cvxstructreg.testing import check_solver
 from random_problems import linear_problem, random_graph
@@ -481,3 +484,35 @@ def test_columns_are_kept_for_a_model_and_its_rows():
     np.testing.assert_array_equal(columns(others).toarray(), X[others])
     np.testing.assert_array_equal(columns(None).toarray(), X)
     assert columns(None) is model.columns
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_remembered_gradients_are_exact_where_they_matter(seed):
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((40, 60), density=0.2, format="csc", rng=rng)
+    norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=0)).ravel())
+    pull = LazyPull(working_set.as_columns(X), norms, 40)
+    threshold, always = rng.uniform(0.5, 8.0, 60), np.array([3, 17])
+    g, old = rng.standard_normal(40), 0
+    for _ in range(30):
+        g = g + 0.02 * rng.standard_normal(40)
+        shift = 0.1 * rng.standard_normal(60)
+        found, exact = pull.at(kernels_cd, g, shift, threshold, always), X.T @ g + shift
+        same = np.isclose(found, exact, rtol=1e-12, atol=1e-12)
+        assert same[always].all()
+        assert same[np.abs(exact) >= threshold].all()
+        assert np.all(np.abs(found[~same]) < threshold[~same])
+        old += np.count_nonzero(~same)
+    assert old > 0  # something was saved
+
+
+def test_problems_of_one_model_are_solved_in_threads():
+    X, y, _ = data()
+    model = csr.Linear(sp.csr_array(X))
+    problems = [csr.Problem(model, csr.Logistic(y) + strength * csr.L1()) for strength in np.geomspace(0.2, 3.0, 12)]
+    with ThreadPoolExecutor(4) as threads:
+        together = list(threads.map(lambda problem: problem.solve("working_set", tol=1e-9), problems))
+    for problem, solution in zip(problems, together, strict=True):
+        alone = csr.Problem(csr.Linear(sp.csr_array(X)), Objective(problem.terms)).solve("working_set", tol=1e-9)
+        assert solution.status == "optimal"
+        assert solution.objective == pytest.approx(alone.objective, rel=2e-9)

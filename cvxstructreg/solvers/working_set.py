@@ -25,6 +25,7 @@ from cvxstructreg.core.normal_form import NormalForm, ScaledForm
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.quadratic_form import DENSE_LIMIT
 from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.lazy_pull import LazyPull
 from cvxstructreg.solvers.quadratic_model import Coefficients, QuadraticModel
 
 NAME = "working_set"
@@ -99,7 +100,7 @@ class State:
         (self.piece,), self.separable = parts.score_pieces, parts.separable
         assert self.separable is not None
         d = model.n_weights
-        self.design, self.X = design_columns(problem)
+        self.design, self.X, self.pull = design_columns(problem)
         Q, diagonal = quadratic_columns(parts)
         self.box = np.empty((3, d))
         part = self.separable
@@ -144,13 +145,13 @@ class State:
     def look(self) -> float:
         """The gradient on all features, the violations, and the relative gap."""
         self.centre_intercept()
-        if len(self.X) == 1:
-            self.slope = self.design.T @ self.g + self.Qw
-        else:
-            self.kernels.gradient_on(self.X, self.all, self.g, self.slope)
-            self.slope += self.Qw
-        self.worst = self.kernels.violations(self.all, self.w, self.slope, self.box, self.score)
         self.support = np.flatnonzero(self.w)
+        if self.pull is None:
+            self.slope = self.design.T @ self.g + self.Qw
+        else:  # with bounds, a weight at zero may be pulled beyond its threshold without end
+            kept = self.all if self.given.bounded else self.support
+            self.slope = self.pull.at(self.kernels, self.g, self.Qw, self.box[0], kept)
+        self.worst = self.kernels.violations(self.all, self.w, self.slope, self.box, self.score)
         self.objective = self.loss_value + self.penalty(self.w, self.Qw, self.support)
         return self.gap() / objective_scale(self.problem, self.objective)
 
@@ -239,12 +240,14 @@ class State:
 
 # The columns of a model stay as long as the model does, and those of its last quadratic terms: on a path they are made
 # once.
-_KNOWN: WeakKeyDictionary[Model, tuple[Any, Any, tuple[Any, ...]]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[Model, tuple[Any, Any, tuple[Any, ...], LazyPull | None]] = WeakKeyDictionary()
 _QUADRATIC: WeakKeyDictionary[Model, tuple[tuple[ScaledForm, ...], tuple[Any, ...], Array]] = WeakKeyDictionary()
 
 
-def design_columns(problem: Problem) -> tuple[Any, tuple[Any, ...]]:
-    """The rows of the design matrix that the loss sees, by columns: as a matrix, and as the kernels take it."""
+def design_columns(problem: Problem) -> tuple[Any, tuple[Any, ...], LazyPull | None]:
+    """The rows of the design matrix that the loss sees, by columns: as a matrix, as the kernels take it, and (if it is
+    sparse) its products with gradients.
+    """
     piece, model = problem.normal_form.score_pieces[0], problem.model
     rows = None if piece.K is None else sp.csr_array(piece.K)
     known = _KNOWN.get(model)
@@ -253,8 +256,10 @@ def design_columns(problem: Problem) -> tuple[Any, tuple[Any, ...]]:
         if piece.K is not None:
             design = piece.K @ model.design
             design = sp.csc_array(design) if sp.issparse(design) else np.asfortranarray(design)
-        known = _KNOWN[model] = (rows, design, as_columns(design))
-    return known[1], known[2]
+        X = as_columns(design)
+        pull = LazyPull(X, problem.normal_form.column_norms, design.shape[0]) if sp.issparse(design) else None
+        known = _KNOWN[model] = (rows, design, X, pull)
+    return known[1:]
 
 
 def _same(one: Any, other: Any) -> bool:
