@@ -135,6 +135,20 @@ def test_sparse_data_take_the_linear_route(convention):
     assert solution.objective == pytest.approx(dense.objective, rel=1e-7)
 
 
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_cvxpy_is_given_one_dense_form_and_the_labelled_rows(convention):
+    instance = Instance(2)
+    problem = instance.problem("hinge", convention)
+    program = problem.to_cvxpy()
+    forms = [atom for atom in (program.objective.expr, *program.objective.expr.args) if isinstance(atom, cp.QuadForm)]
+    assert len(forms) == 1
+    data, *_ = program.get_problem_data("CLARABEL")
+    copied = len(instance.gram) + 1 if convention == "graph on f" else 0  # (theta, b)
+    assert data["A"].shape[0] == 2 * len(instance.y) + copied
+    program.solve(solver="CLARABEL")
+    assert problem.value(*problem.weights_of(program)) == pytest.approx(problem.solve().objective, rel=1e-6)
+
+
 def test_hinge_with_the_graph_on_h_is_a_machine_with_the_warped_kernel():
     instance = Instance(5)
     solution = instance.problem("hinge", "graph on h").solve(tol=1e-10)

@@ -9,10 +9,9 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxstructreg.core import centred_program, describe
+from cvxstructreg.core import centred_program, describe, joint_form
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.checks import real_array
-from cvxstructreg.core.composed_forms import PulledForm
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Kernel, Linear, Model
 from cvxstructreg.core.normal_form import NormalForm
@@ -21,9 +20,6 @@ from cvxstructreg.core.quadratic_penalty import MatrixPenalty
 
 if TYPE_CHECKING:
     from cvxstructreg.core.solution import Solution
-
-#: Up to this many weights CVXPY is given forms of the scores as dense matrices of the weights.
-DENSE_FORM = 2000
 
 
 class Problem:
@@ -210,20 +206,27 @@ class Problem:
         if self._coordinates is not None:
             problem, v, b, links = centred_program.program(self, self._coordinates)
             return problem, self._coordinates.T @ v, b, links
-        d, k, zero_sums = self.model.n_weights, self.n_outputs, centred_program.sums_to_zero(self)
-        theta = cp.Variable((d, k), name="theta")
+        k, zero_sums, links = self.n_outputs, centred_program.sums_to_zero(self), {}
+        theta = cp.Variable((self.model.n_weights, k), name="theta")
         b = cp.Variable((1, k), name="b") if self.model.intercept else None
-        values, links = self.model.design @ theta, {}
-        scores = values
-        if b is not None:
-            scores = scores + np.ones((self.model.n_rows, 1)) @ b
+
+        def argument(term: Term, K: Any) -> cp.Expression:
+            """K times what the term acts on, as a matrix times theta: rows that K leaves out are not compiled."""
+            if term.target not in ("rows", "scores", "values"):
+                return theta if K is None else K @ theta
+            values = (self.model.design if K is None else K @ self.model.design) @ theta
+            if b is None or term.target == "values":
+                return values
+            ones = np.ones((self.model.n_rows, 1))
+            return values + (ones if K is None else K @ ones) @ b
+
+        joint = joint_form.numbers(self)
         copied = {piece.number: piece for piece in self.normal_form.pieces if copies or zero_sums}
-        expressions = []
+        expressions = joint_form.joint_form(self, theta, b)
         for number, term in enumerate(self.terms):
-            x = {"weights": theta, "function": theta, "values": values}.get(term.target, scores)
             if number in copied:
                 piece = copied[number]
-                z = x if piece.K is None else piece.K @ x
+                z = argument(term, piece.K)
                 if not z.size:
                     continue
                 copy = cp.Variable(z.shape)
@@ -231,33 +234,15 @@ class Problem:
                 atom = piece.atom
                 value = atom.centred_hinges(k).expr_of_zero_sums(copy) if zero_sums else atom.expr(copy)
                 expressions.append(term.scale * value)
-            elif self._is_dense_form(term):
-                expressions.append(term.scale * self._form_of_weights(term, theta, b))
-            elif term.scale > 0 or term.is_constraint:
-                expressions.append(self._expression(term, x))
+            elif number not in joint and (term.scale > 0 or term.is_constraint):
+                picked = term.atom.rows if isinstance(term.atom, Loss) else None
+                K = None if picked is None else sp.eye_array(self.model.n_rows, format="csr")[picked]
+                expressions.append(self._expression(term, argument(term, K)))
         constraints = [*links.values(), *(centred_program.zero_sums(theta, b) if zero_sums else ())]
         return cp.Problem(cp.Minimize(cp.sum(expressions)), constraints), theta, b, links
 
-    def _is_dense_form(self, term: Term) -> bool:
-        """Whether a quadratic term of the scores is better given as a dense matrix of the weights."""
-        few = not sp.issparse(self.model.design) and self.model.n_weights <= DENSE_FORM
-        return few and term.scale > 0 and term.target in ("scores", "values") and term.atom.can("quadratic")
-
-    def _form_of_weights(self, term: Term, theta: cp.Variable, b: cp.Variable | None) -> cp.Expression:
-        """(A theta)'M(A theta) by the matrix A'MA: ten times faster than the sparse factor of M times the dense A."""
-        design, x = self.model.design, theta
-        if b is not None and term.target == "scores":
-            design, x = np.column_stack([design, np.ones(self.model.n_rows)]), cp.vstack([theta, b])
-        matrix = cp.psd_wrap(PulledForm(term.atom.quadratic(self.model.n_rows), design).matrix)
-        return cp.sum([cp.quad_form(x[:, j], matrix) for j in range(self.n_outputs)])
-
     def _expression(self, term: Term, x: cp.Expression) -> cp.Expression:
-        atom = term.atom
-        if term.target == "function" and isinstance(self.model, Kernel):
-            return term.scale * cp.sum_squares(self.model.factor().T @ x)
-        if isinstance(atom, Loss) and atom.rows is not None:
-            x = x[atom.rows]
-        expression = atom.expr(x)
+        expression = term.atom.expr(x)
         return expression if term.is_constraint else term.scale * expression
 
     def solve(
