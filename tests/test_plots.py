@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import matplotlib
 
 matplotlib.use("Agg")
@@ -199,3 +202,17 @@ def test_regions_examples_and_edges():
         plots.decision_regions(HalfPlane(), np.zeros((3, 3)))
     with pytest.raises(ValueError, match="4 nodes for 3"):
         plots.decision_regions(HalfPlane(), X[:3], graph=graph)
+
+
+def test_the_page_draws_its_pictures(tmp_path):
+    docs = Path(__file__).parent.parent / "docs"
+    specification = importlib.util.spec_from_file_location("make_images", docs / "images" / "make.py")
+    make = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(make)
+    drawn = make.draw(tmp_path)
+    assert len(drawn) == len(plots.__all__)
+    for picture in drawn:
+        assert 2_000 < picture.stat().st_size < 100_000
+        assert (docs / "images" / picture.name).exists()
+    page = (docs / "plots.md").read_text(encoding="utf-8")
+    assert all(f"plots.{name}(" in page for name in plots.__all__)
