@@ -23,6 +23,7 @@ import data
 import elastic_net
 import figures
 import first_use
+import group_peers
 import groups
 import manifold
 import multiclass
@@ -36,6 +37,7 @@ SECTIONS: dict[str, Callable[[], Iterable[Result]]] = {
     **network.SECTIONS,
     **elastic_net.SECTIONS,
     **groups.SECTIONS,
+    **group_peers.SECTIONS,
     **paths.SECTIONS,
     **first_use.SECTIONS,
     **{f"multiclass_{name}": run for name, run in multiclass.SECTIONS.items()},

@@ -1,5 +1,6 @@
 """Every estimator with the tools of scikit-learn: clone, pickle, Pipeline, GridSearchCV, cross_validate, joblib."""
 
+import doctest
 import pickle
 
 import joblib
@@ -27,6 +28,15 @@ def output(model, X):
 
 def test_every_estimator_has_a_case():
     assert sorted(CASES) == sorted(name for name in estimators.__all__ if not name.endswith("CV"))
+
+
+@pytest.mark.parametrize("name", estimators.__all__)
+def test_the_example_of_the_docstring_runs_in_an_empty_file(name):
+    """Without the names of the module in which it stands: a newcomer has only what the example imports."""
+    example = doctest.DocTestParser().get_doctest(getattr(estimators, name).__doc__, {}, name, None, 0)
+    assert len(example.examples) >= 4
+    out = []
+    assert doctest.DocTestRunner().run(example, out=out.append).failed == 0, "".join(out)
 
 
 @every
