@@ -16,7 +16,8 @@ from sklearn.utils import Bunch
 
 from cvxstructreg import datasets
 from cvxstructreg.datasets import DataFormatError, DataNotFoundError, write_json_lines
-from cvxstructreg.graphs import pathway_graph
+from cvxstructreg.datasets.newsgroups import without_footer, without_headers, without_quotes
+from cvxstructreg.graphs import pathway_graph, sentiment_scores, wordnet
 
 BESIDE = Path(__file__).parent.parent.parent / "shared" / "data"
 DATA = next((path for path in (Path(os.environ.get("CVXSTRUCTREG_DATA", BESIDE)), BESIDE) if path.is_dir()), None)
@@ -228,6 +229,24 @@ def posts() -> list[dict[str, object]]:
     labels = ["alt.atheism", "rec.autos", "sci.med", "sci.space"]
     text = [(HEADER + BODY).format(n=n) for n in range(80)]
     return [post(9990 + n, labels[n % 4], "train" if n < 50 else "test", text[n]) for n in range(80)]
+
+
+@pytest.mark.parametrize(
+    ("remove", "text", "left"),
+    [
+        (without_headers, "From: me\nSubject: x\n\nBody\n\nmore", "Body\n\nmore"),
+        (without_headers, "no empty line\nanywhere", ""),
+        (without_footer, "Body\n\nmore\n  --  \nMe\nmy house\n\n", "Body\n\nmore"),
+        (without_footer, "Body\n\nthe last part may be a signature", "Body"),
+        (without_footer, "one part\n- - -\nonly\n", "one part\n- - -\nonly\n"),
+        (without_footer, "---\nnothing before it", "---\nnothing before it"),
+        (without_footer, "", ""),
+        (without_quotes, "In article <1> you write\n> old\n| older\n > new", " > new"),
+        (without_quotes, "he wrote: x\nshe writes in sci.med\nQuoted from it\nsaid he\nwe said:", "said he"),
+    ],
+)
+def test_parts_of_posts(remove, text, left):
+    assert remove(text) == left
 
 
 @pytest.mark.parametrize("subset", ["train", "test", "all"])
@@ -498,6 +517,23 @@ def test_sentiwordnet(home):
         datasets.load_sentiwordnet(["x"], data_home=home)
     with pytest.raises(DataFormatError, match="holds no synsets of r"):
         datasets.load_sentiwordnet("r", data_home=home)
+
+
+def test_loader_and_graph_builder_read_the_same_scores(home):
+    bunch = datasets.load_sentiwordnet(data_home=home)
+    text = gzip.decompress((home / "lexicons/sentiwordnet30.tsv.gz").read_bytes()).decode()
+    heading = "\t".join(wordnet.SENTIMENT) + "\n"
+    path = write(home / "headed.tsv", text if text.startswith("pos\t") else heading + text)
+    scores = sentiment_scores(path)
+    assert sorted(scores) == bunch.words
+    np.testing.assert_array_equal(
+        [scores[word] for word in bunch.words], np.column_stack([bunch.positive, bunch.negative])
+    )
+
+
+def test_words_are_written_as_vectorizers_write_them(tmp_path):
+    write(tmp_path / "sentiwordnet30.tsv", "a\t01\t0.5\t0\tGalore(ip)#1 well_done#2\n")
+    assert datasets.load_sentiwordnet(data_home=tmp_path).words == ["galore", "well done"]
 
 
 def test_sentiwordnet_as_published(tmp_path):

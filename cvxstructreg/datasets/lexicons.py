@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import combinations
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from sklearn.utils import Bunch
 
 from cvxstructreg.datasets.locating import PathLike, Source, locate
 from cvxstructreg.datasets.reading import DataFormatError, read_table, text_lines
+from cvxstructreg.graphs import wordnet
 
 _WORDS = "a text file with one word per line, gzip'd or not"
 _LIU = "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)"
@@ -94,7 +96,7 @@ def load_sentiwordnet(
     """Load SentiWordNet: positive and negative scores of synsets, and of words as means over their senses.
 
     The score of a word is sum_s score_s / s divided by sum_s 1 / s over its senses s = 1, 2, ..., the first of which
-    are the commonest. Words are in lower case; those of several parts have underscores.
+    are the commonest. Words are in lower case, and those of several parts have spaces, as vectorizers write them.
 
     Parameters
     ----------
@@ -123,31 +125,20 @@ def load_sentiwordnet(
     """
     wanted = _parts_of_speech(parts_of_speech)
     path = locate(SENTIWORDNET, data_home)
-    ids, scores, members, senses = [], [], [], []
-    for number, cells in read_table(path, ("pos", "synset", "pos_score", "neg_score", "lemmas(lemma#sense)"), verbose):
-        if not any(cells[:4]):  # the published file ends with a line of tabs
-            continue
-        if cells[0] in wanted:
-            scores.append(_scores(path, number, cells))
-            lemmas = _lemmas(path, number, cells[4])
-            ids.append(cells[0] + cells[1])
-            members.append(tuple(word for word, _ in lemmas))
-            senses += [(word, len(ids) - 1, 1.0 / sense) for word, sense in lemmas]
-    if not ids:
+    with _format_errors():
+        rows = read_table(path, wordnet.SENTIMENT, verbose)
+        synsets = [synset for synset in wordnet.sentiment(rows, path) if synset.key[0] in wanted]
+    if not synsets:
         raise DataFormatError(f"{path} holds no synsets of {', '.join(wanted)}; get the file again")
-    table = np.array(scores)
-    words, which = np.unique([word for word, _, _ in senses], return_inverse=True)
-    weights = np.array([weight for _, _, weight in senses])
-    of_senses = table[[synset for _, synset, _ in senses]]
-    means = [np.bincount(which, weights * column) / np.bincount(which, weights) for column in of_senses.T]
+    means = sorted(wordnet.mean_scores(synsets).items())
     return Bunch(
-        words=words.tolist(),
-        positive=means[0],
-        negative=means[1],
-        synset_ids=ids,
-        synset_positive=table[:, 0],
-        synset_negative=table[:, 1],
-        synset_words=members,
+        words=[word for word, _ in means],
+        positive=np.array([positive for _, (positive, _) in means]),
+        negative=np.array([negative for _, (_, negative) in means]),
+        synset_ids=[synset.key for synset in synsets],
+        synset_positive=np.array([synset.positive for synset in synsets]),
+        synset_negative=np.array([synset.negative for synset in synsets]),
+        synset_words=[synset.words for synset in synsets],
         DESCR="SentiWordNet 3.0 (Baccianella, Esuli and Sebastiani 2010).\n",
     )
 
@@ -161,7 +152,8 @@ def load_wordnet(
 ) -> Bunch:
     """Load WordNet's pairs of synonyms and antonyms, all of them or those within a vocabulary.
 
-    Two words are synonyms if a synset has both. A pair stands once, in alphabetical order; words are in lower case.
+    Two words are synonyms if a synset has both. A pair stands once, in alphabetical order; words are written as in
+    `load_sentiwordnet`.
 
     Parameters
     ----------
@@ -190,17 +182,13 @@ def load_wordnet(
     ([('fine', 'good')], [('bad', 'good')])
     """
     known = None if vocabulary is None else _word_set(vocabulary)
-    path = locate(SYNSETS, data_home)
-    synsets: dict[str, tuple[str, ...]] = {}
-    for number, cells in read_table(path, ("pos", "synset", "lemmas(lemma#sense)"), verbose):
-        words = dict.fromkeys(word for word, _ in _lemmas(path, number, cells[2]))
-        synsets[cells[0] + cells[1]] = tuple(word for word in words if known is None or word in known)
-    antonyms = [
-        (cells[1].lower(), cells[2].lower())
-        for _, cells in read_table(
-            locate(ANTONYMS, data_home), ("pos", "lemma", "antonym", "synset", "antonym_synset"), verbose
-        )
-    ]
+    path, opposites = locate(SYNSETS, data_home), locate(ANTONYMS, data_home)
+    with _format_errors():
+        synsets = {
+            synset.key: tuple(word for word in synset.words if known is None or word in known)
+            for synset in wordnet.synsets(read_table(path, wordnet.SYNSETS, verbose), path)
+        }
+        antonyms = list(wordnet.antonyms(read_table(opposites, wordnet.ANTONYMS, verbose), opposites))
     return Bunch(
         synonyms=_sorted_pairs(pair for words in synsets.values() for pair in combinations(words, 2)),
         antonyms=_sorted_pairs(pair for pair in antonyms if known is None or known.issuperset(pair)),
@@ -218,14 +206,13 @@ def _related(
         return {}
     pairs: dict[str, Pairs] = {}
     path = locate(RELATIONS, data_home)
-    for number, (pos, synset, relation, pos2, synset2, *_) in read_table(
-        path, ("pos", "synset", "relation", "pos2", "synset2"), verbose
-    ):
-        ends = (pos + synset, pos2 + synset2)
-        unknown = [end for end in ends if end not in synsets]
+    with _format_errors():
+        rows = list(wordnet.relations(read_table(path, wordnet.RELATIONS, verbose), path))
+    for number, one, relation, other in rows:
+        unknown = [end for end in (one, other) if end not in synsets]
         if unknown:
             raise DataFormatError(f"{path}, line {number}: there is no synset {unknown[0]}; the files do not fit")
-        pairs.setdefault(relation, []).extend((a, b) for a in synsets[ends[0]] for b in synsets[ends[1]])
+        pairs.setdefault(relation, []).extend((a, b) for a in synsets[one] for b in synsets[other])
     for relation in wanted:
         if relation not in pairs:
             raise ValueError(f"unknown relation {relation!r}; the file has {', '.join(sorted(pairs))}")
@@ -255,24 +242,15 @@ def _parts_of_speech(chosen: Iterable[str] | None) -> Collection[str]:
     return parts
 
 
-def _scores(path: Path, number: int, cells: list[str]) -> tuple[float, float]:
+@contextmanager
+def _format_errors() -> Iterator[None]:
+    """What is wrong with a row is a fault of the file."""
     try:
-        positive, negative = float(cells[2]), float(cells[3])
-    except ValueError:
-        positive = negative = np.nan
-    if not (0 <= positive <= 1 and 0 <= negative <= 1):
-        raise DataFormatError(f"{path}, line {number}: scores {cells[2]!r}, {cells[3]!r} must be from 0 to 1")
-    return positive, negative
-
-
-def _lemmas(path: Path, number: int, cell: str) -> list[tuple[str, int]]:
-    lemmas = []
-    for item in cell.split():
-        word, _, sense = item.rpartition("#")
-        if not word or not sense.isdecimal() or int(sense) < 1:
-            raise DataFormatError(f"{path}, line {number}: {item!r} is no lemma#sense such as good#1")
-        lemmas.append((word.lower(), int(sense)))
-    return lemmas
+        yield
+    except DataFormatError:
+        raise
+    except ValueError as error:
+        raise DataFormatError(str(error)) from error
 
 
 def _sorted_pairs(pairs: Iterable[tuple[str, str]]) -> Pairs:

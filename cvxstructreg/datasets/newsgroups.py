@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 from typing import Any
@@ -172,17 +173,31 @@ def _reordered(bunch: Bunch, order: NDArray[np.int64]) -> Bunch:
 
 
 def _stripped(texts: list[str], parts: tuple[str, ...]) -> list[str]:
-    from sklearn.datasets import _twenty_newsgroups as fetcher
-
-    steps = {
-        "headers": fetcher.strip_newsgroup_header,
-        "footers": fetcher.strip_newsgroup_footer,
-        "quotes": fetcher.strip_newsgroup_quoting,
-    }
     for part in PARTS:  # the order in which scikit-learn does it
         if part in parts:
-            texts = [steps[part](text) for text in texts]
+            texts = [_WITHOUT[part](text) for text in texts]
     return texts
+
+
+def without_headers(text: str) -> str:
+    """What follows the first empty line, nothing if there is none."""
+    return text.partition("\n\n")[2]
+
+
+def without_footer(text: str) -> str:
+    """The text up to the last line of hyphens or spaces, behind which a signature may stand; all if there is none."""
+    lines = text.strip().split("\n")
+    rules = [number for number, line in enumerate(lines) if not line.strip().strip("-")]
+    return "\n".join(lines[: rules[-1]]) if rules and rules[-1] > 0 else text
+
+
+def without_quotes(text: str) -> str:
+    """The lines that neither quote nor say whom the next lines quote."""
+    return "\n".join(line for line in text.split("\n") if not _QUOTING.search(line))
+
+
+_QUOTING = re.compile(r"^[>|]|^(?:In article|Quoted from)|writes in|(?:writes|wrote|says|said):")
+_WITHOUT = {"headers": without_headers, "footers": without_footer, "quotes": without_quotes}
 
 
 def _fetched(subset: str, data_home: PathLike | None, download: bool) -> Bunch:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from typing import Any
@@ -11,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.core.vocabulary import ColumnFinder, check_choice, vocabulary_names
+from cvxstructreg.graphs import wordnet
 from cvxstructreg.graphs.cliques import binary, clique_counts
 from cvxstructreg.graphs.files import FilePath, rows
 from cvxstructreg.graphs.graph import Graph
@@ -111,12 +110,11 @@ def read_lexicon(path: FilePath) -> list[tuple[str, ...]]:
     number, head = next(lines, (0, []))
     if not head:
         raise ValueError(f"{str(path)!r} is empty; expected related words on each line")
-    lemmas = next((c for c, title in enumerate(head) if title.startswith("lemmas")), None)
-    if lemmas is not None:
-        return [tuple(_words_of(_column(row, lemmas, number, path))) for number, row in lines]
+    if any(title.startswith("lemmas") for title in head):
+        scored = any(title.startswith("pos_score") for title in head)
+        return [synset.words for synset in (wordnet.sentiment if scored else wordnet.synsets)(lines, path)]
     if "antonym" in head and "lemma" in head:
-        columns = (head.index("lemma"), head.index("antonym"))
-        return [tuple(_word(_column(row, c, number, path)) for c in columns) for number, row in lines]
+        return list(wordnet.antonyms(lines, path))
     related = [_related(number, head, path)]
     return related + [_related(number, row, path) for number, row in lines]
 
@@ -133,16 +131,13 @@ def read_synset_relations(
     relation : str
         Which relation, such as "similar_to" of adjectives.
     """
-    words: dict[tuple[str, str], list[str]] = {}
-    for number, row in _below_heading(synsets, "lemmas"):
-        words[row[0], _column(row, 1, number, synsets)] = _words_of(row[-1])
+    words = {synset.key: synset.words for synset in wordnet.synsets(_below_heading(synsets, "lemmas"), synsets)}
     pairs, seen = set(), set()
-    for number, row in _below_heading(relations, "relation"):
-        kind, target = _column(row, 2, number, relations), _column(row, 4, number, relations)
+    for _, one, kind, other in wordnet.relations(_below_heading(relations, "relation"), relations):
         seen.add(kind)
         if kind == relation:
-            one, other = words.get((row[0], row[1]), []), words.get((row[3], target), [])
-            pairs |= {(min(a, b), max(a, b)) for a in one for b in other if a != b}
+            ends = words.get(one, ()), words.get(other, ())
+            pairs |= {(min(a, b), max(a, b)) for a in ends[0] for b in ends[1] if a != b}
     check_choice(relation, tuple(sorted(seen)), "relation")
     return sorted(pairs)
 
@@ -152,20 +147,7 @@ def sentiment_scores(path: FilePath) -> dict[str, tuple[float, float]]:
 
     The file has the columns pos, synset, pos_score, neg_score and lemmas (``word#sense``), and a heading.
     """
-    sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    for number, row in _below_heading(path, "pos_score"):
-        try:
-            positive, negative = float(row[2]), float(row[3])
-            entries = [entry.rsplit("#", 1) for entry in _column(row, 4, number, path).split()]
-            weights = [1.0 / float(sense) for _, sense in entries]
-        except (ValueError, IndexError, ZeroDivisionError):
-            raise ValueError(f"line {number} of {str(path)!r} is no SentiWordNet entry: {row}") from None
-        for (lemma, _), weight in zip(entries, weights, strict=True):
-            total = sums[_word(lemma)]
-            total[0] += weight * positive
-            total[1] += weight * negative
-            total[2] += weight
-    return {word: (positive / weight, negative / weight) for word, (positive, negative, weight) in sums.items()}
+    return wordnet.mean_scores(wordnet.sentiment(_below_heading(path, "pos_score"), path))
 
 
 def sentiment_seeds(scores: Any, vocabulary: Any, n_seeds: int = 200) -> list[str]:
@@ -208,26 +190,11 @@ def _links(relations: Relations, names: tuple[str, ...]) -> Any:
     return binary(clique_counts([indices for indices in members if len(indices) > 1], len(names)))
 
 
-def _word(lemma: str) -> str:
-    """Return a lemma as vectorizers write it: without the adjective marks (a), (p), (ip), in small letters."""
-    return re.sub(r"\((a|p|ip)\)$", "", lemma).replace("_", " ").lower()
-
-
-def _words_of(entries: str) -> list[str]:
-    return [_word(entry.rsplit("#", 1)[0]) for entry in entries.split()]
-
-
 def _related(number: int, row: list[str], path: FilePath) -> tuple[str, ...]:
-    words = tuple(_word(field) for field in row if field)
+    words = tuple(wordnet.as_written(field) for field in row if field)
     if len(words) < 2:
         raise ValueError(f"line {number} of {str(path)!r} has a single word, {row}; expected two or more related words")
     return words
-
-
-def _column(row: list[str], column: int, number: int, path: FilePath) -> str:
-    if len(row) <= column or not row[column]:
-        raise ValueError(f"line {number} of {str(path)!r} has no column {column + 1}: {row}")
-    return row[column]
 
 
 def _below_heading(path: FilePath, title: str) -> Iterable[tuple[int, list[str]]]:
