@@ -8,7 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_array as csr_matrix
+
+import cvxstructreg as csr
+from cvxstructreg.solvers import paper_admm
+from cvxstructreg.solvers.iterate import Iterate
 
 ROOT = Path(__file__).parent.parent
 
@@ -39,6 +45,70 @@ def test_paper_on_made_data(script, tmp_path):
     content = json.loads((tmp_path / "r.json").read_text())
     assert content["tables"] and content["protocol"] and content["seconds"] > 0
     assert (tmp_path / "r.png").stat().st_size > 1000
+
+
+@pytest.fixture
+def published_admm(monkeypatch):
+    """The module of the paper scripts, with w-steps to the end."""
+    monkeypatch.syspath_prepend(ROOT / "examples" / "papers")
+    import published_admm
+
+    for name, value in {"W_CHANGE": 1e-9, "OF_FIRST": 1e-6, "OF_LAM": 1e-8, "NEWTON_STEPS": 50, "PASSES": 500}.items():
+        monkeypatch.setattr(published_admm, name, value)
+    return published_admm
+
+
+def small_text(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.poisson(0.6, size=(40, 15)).astype(float)
+    y = (X[:, 0] + X[:, 1] - X[:, 2] + 0.5 * rng.standard_normal(40) > 0.5).astype(int)
+    sentences = [sorted(rng.choice(15, size, replace=False).tolist()) for size in rng.integers(1, 6, size=25)]
+    return X, y, [*sentences, *sentences[:5], sentences[0]]
+
+
+def test_the_fast_iteration_is_the_published_one(published_admm):
+    X, y, sentences = small_text()
+    groups = csr.Groups(sentences, n_features=15)
+    problem = csr.Problem(csr.Linear(X), csr.Logistic(y) + 0.3 * csr.GroupLasso(groups) + 0.2 * csr.L1())
+    start = Iterate(np.zeros((15, 1)), np.zeros(1))
+    library = paper_admm.run(problem, start, 1e-6, rho=0.7, w_tol=1e-10)
+    here = published_admm.iterations(csr_matrix(X), y, groups, 0.3, 0.2, 0.7)
+    for _, theirs, ((w, b), multipliers, _) in zip(range(8), library, here, strict=False):
+        np.testing.assert_allclose(w, theirs.theta[:, 0], atol=1e-5)
+        assert b == pytest.approx(theirs.b[0], abs=1e-5)
+        np.testing.assert_allclose(multipliers, theirs.dual[1][:, 0], atol=1e-4)
+    assert 0 < np.count_nonzero(w) < 15
+
+
+def test_equal_sentences_count_as_many(published_admm):
+    X, y, sentences = small_text(1)
+    every = csr.Groups(sentences, n_features=15)
+    once = every.merged()
+    assert once.weights.max() == 3 and len(once) < len(every)
+    runs = (
+        published_admm.iterations(csr_matrix(X), y, every, 0.3, 0.2, 0.7),
+        published_admm.iterations(csr_matrix(X), y, once, 0.3, 0.2, 0.7, weights_are_counts=True),
+    )
+    for _, (one, each, _), (other, together, _) in zip(range(6), *runs, strict=False):
+        np.testing.assert_allclose(one[0], other[0], atol=1e-6)
+        pulls = np.bincount(every.indices, each, minlength=15), np.bincount(once.indices, together, minlength=15)
+        np.testing.assert_allclose(*pulls, atol=1e-5)
+
+
+def test_runs_are_continued(published_admm):
+    X, y, sentences = small_text(2)
+    given = (csr_matrix(X), y, csr.Groups(sentences, n_features=15), 0.3, 0.2, 0.7)
+    run, whole = published_admm.Stops(*given), published_admm.Stops(*given)
+    first = run.after(1)[0]
+    np.testing.assert_array_equal(run.after(4)[0][0], whole.after(4)[0][0])
+    other = published_admm.Stops(
+        *given[:3], 5.0, *given[4:], first=first
+    )  # the first w-step knows no strength of groups
+    plain = published_admm.Stops(*given[:3], 5.0, *given[4:])
+    np.testing.assert_allclose(other.after(3)[0][0], plain.after(3)[0][0], atol=1e-6)
+    long = published_admm.Stops(*given)
+    long.after(5000)
+    assert long.ended and not run.ended
 
 
 def test_the_readme_example_runs(capsys):

@@ -8,6 +8,7 @@ with dissimilarity edges in the graph of a manifold machine, by their number and
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,50 +96,59 @@ def settings(given: Any) -> list[Setting]:
     ]
 
 
+#: Weights of the dissimilarity edges, relative to similarity edges of at most 1.
+WEIGHTS = (1.0, 10.0)
+LOSSES = (csr.Hinge, csr.Squared)
+
+
 def curves(setting: Setting, given: Any) -> tuple[list[int], dict[str, list[float]]]:
     """Errors inside and outside the sample by the number of dissimilarity edges, for each loss and weight."""
-    counts = [0, 50] if given.quick else [0, 10, 50, 100, 250, 500, 1000]
-    weights = (1.0,) if given.quick else (1.0, 10.0)
-    splits = setting.labelled[: 1 if given.quick else None]
-    lines: dict[str, list[float]] = {}
-    for loss in (csr.Hinge, csr.Squared):
-        for weight in weights:
-            found = np.zeros((2, len(splits), len(counts)))
-            for split, labelled in enumerate(splits):
-                found[:, split] = errors_by_count(setting, labelled, loss, weight, counts, given.seed + split)
-            for place, values in zip(("in", "out of"), found.mean(axis=1), strict=True):
-                lines[f"{loss.__name__}, weight {weight:g}, {place} sample"] = [100.0 * float(v) for v in values]
-            progress(
-                f"{setting.name}: {loss.__name__}, weight {weight:g}: {(100 * found.mean(axis=1)).round(2).tolist()}"
-            )
+    counts = [0, 50] if given.quick else [0, 100, 300, 1000]
+    weights = WEIGHTS[:1] if given.quick else WEIGHTS
+    found = []
+    for split, labelled in enumerate(setting.labelled[: 1 if given.quick else None]):
+        found.append(errors_by_count(setting, labelled, weights, counts, given.seed + split))
+        progress(f"{setting.name}: split {split + 1}: {(100.0 * found[-1][..., -1]).round(2).tolist()} in percent")
+    mean = 100.0 * np.mean(found, axis=0)
+    lines = {}
+    for (a, loss), (c, weight), (e, place) in itertools.product(
+        enumerate(LOSSES), enumerate(weights), enumerate(("in", "out of"))
+    ):
+        lines[f"{loss.__name__}, weight {weight:g}, {place} sample"] = mean[a, c, e].tolist()
     return counts, lines
 
 
-def errors_by_count(setting: Setting, labelled: Any, loss: Any, weight: float, counts: list[int], seed: int) -> Any:
-    """Error in and out of the sample (two rows) for one split."""
+def errors_by_count(setting: Setting, labelled: Any, weights: Any, counts: list[int], seed: int) -> Any:
+    """Errors of one split: loss x weight x (in, out of sample) x count."""
     rng = np.random.default_rng(seed)
     others = rng.permutation(np.setdiff1d(np.arange(len(setting.y)), labelled))
     outside, inside = others[: len(others) // 5], others[len(others) // 5 :]
     known = np.concatenate([labelled, inside])
-    X, y, rows = setting.X[known], setting.y[known], np.arange(len(labelled))
+    X, y = setting.X[known], setting.y[known]
     metric = "cosine" if setting.width is None else "euclidean"
     near = NeighborGraph(min(setting.neighbours, len(known) - 1), weights="heat", metric=metric).fit(X).graph_
     model = csr.Kernel(setting.kernel(X, X))
+    beyond = setting.kernel(setting.X[outside], X)
     unlabelled = np.arange(len(labelled), len(known))
     pairs = oracle_pairs(y, max(counts), rows=unlabelled, random_state=seed)
-    found = []
-    for count in counts:
+    found = np.zeros((len(LOSSES), len(weights), 2, len(counts)))
+    for (c, weight), (d, count) in itertools.product(enumerate(weights), enumerate(counts)):
+        if count == 0 and c > 0:
+            found[:, c, :, d] = found[:, 0, :, d]  # no edge has the weight
+            continue
         graph = mixed_graph(near, pairs[:count], weight) if count else near
         penalty = csr.Laplacian(graph, normalized=True, power=5).on_function()
-        targets = y[rows].astype(float) if loss is csr.Squared else y[rows]
-        objective = loss(targets, rows=rows) + 1e-6 * csr.RKHSNorm() + setting.lam2 * penalty
-        solution = csr.Problem(model, objective).solve()
-        beyond = setting.kernel(setting.X[outside], X) @ solution.coef + solution.intercept
-        found.append([
-            float(np.mean(np.sign(scores) != truth))
-            for scores, truth in ((solution.scores[unlabelled], y[unlabelled]), (beyond, setting.y[outside]))
-        ])  # fmt: skip
-    return np.array(found).T
+        for a, loss in enumerate(LOSSES):
+            rows = np.arange(len(labelled))
+            targets = y[rows].astype(float) if loss is csr.Squared else y[rows]
+            objective = loss(targets, rows=rows) + 1e-6 * csr.RKHSNorm() + setting.lam2 * penalty
+            solution = csr.Problem(model, objective).solve()
+            scores = beyond @ solution.coef + solution.intercept
+            found[a, c, :, d] = (
+                np.mean(np.sign(solution.scores[unlabelled]) != y[unlabelled]),
+                np.mean(np.sign(scores) != setting.y[outside]),
+            )
+    return found
 
 
 def main() -> None:
@@ -161,17 +171,23 @@ def main() -> None:
 
 
 def draw(figure: Any, panels: dict[str, tuple[list[int], dict[str, list[float]]]]) -> None:
-    """Error against the number of dissimilarity edges."""
+    """Error against the number of dissimilarity edges: a colour for each loss and weight."""
     for axes, (name, (counts, lines)) in zip(
         figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
     ):
+        colours: dict[str, str] = {}
         for label, values in lines.items():
-            axes.plot(counts, values, marker="o", linestyle="--" if "out of" in label else "-", label=label)
+            kind = label.rsplit(", ", 1)[0]
+            style = "--" if "out of" in label else "-"
+            line = axes.plot(counts, values, marker="o", linestyle=style, color=colours.get(kind), label=label)[0]
+            colours[kind] = line.get_color()
         axes.set_xlabel("dissimilarity edges")
         axes.set_ylabel("error in percent")
+        axes.set_ylim(bottom=0)
         axes.set_title(name)
-        axes.legend(fontsize="x-small")
-    figure.set_size_inches(5.5 * len(panels), 4.5)
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize="small")
+    figure.set_size_inches(5 * len(panels), 5)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,15 +10,23 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from published_admm import Stops
+from reporting import progress
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import train_test_split
 
 import cvxstructreg as csr
 from cvxstructreg.datasets import DataNotFoundError, fetch_20newsgroups, load_corpus
+from cvxstructreg.groups import Groups, PunktSplitter, SentenceGroups
 
 PAIRS = ("science", "sports", "religion", "computer")
 #: A function from a training part to a problem, by its hyperparameters.
 Make = Callable[["Part", dict[str, float]], csr.Problem]
+
+
+def strengths(quick: bool) -> tuple[float, ...]:
+    """Of the models at their optimum, the strongest first."""
+    return (10.0, 1.0, 0.1) if quick else (10.0, 1.0, 0.1, 0.01)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +60,7 @@ class Fit:
     chosen: dict[str, float]
     gap: float
     coef: Any
+    intercept: float
 
 
 def load_pair(name: str, data_home: str | None, quick: bool, seed: int) -> Pair:
@@ -81,40 +91,105 @@ def load_pair(name: str, data_home: str | None, quick: bool, seed: int) -> Pair:
     return Pair(name, vectorizer, part(first), part(second), whole, test)
 
 
+def sentence_groups(pair: Pair) -> dict[int, Groups]:
+    """The groups of the training part and of the whole by their id; Punkt is trained on the whole."""
+    split = PunktSplitter().fit(pair.whole.texts)
+    sentences = {text: split(text) for text in pair.whole.texts}
+    builder = SentenceGroups(pair.vectorizer, splitter=sentences.__getitem__)
+    return {id(part): builder.fit(part.texts).groups_ for part in (pair.training, pair.whole)}
+
+
 def accuracy(part: Part, coef: Any, intercept: float) -> float:
     """Percent of the documents on the right side."""
     return 100.0 * float(np.mean((part.X @ coef + intercept > 0) == (part.y == 1)))
 
 
-def tuned(pair: Pair, make: Make, grid: Iterable[dict[str, float]], solver: str = "auto") -> Fit:
-    """Choose on the development part (ties go to the sparsest model), fit on both parts, and test.
-
-    ``rho`` and ``max_iter`` in a point of the grid are options of the solver, the rest hyperparameters of the problem.
-    """
+def tuned(pair: Pair, make: Make, grid: Iterable[dict[str, float]]) -> Fit:
+    """Choose on the development part (ties go to the sparsest model), fit on both parts to the optimum, and test."""
     best: tuple[float, float, dict[str, float]] | None = None
     previous = None
     for point in grid:
-        solution = _solved(make(pair.training, point), point, solver, previous)
-        previous = solution if solver == "auto" else None
-        right = accuracy(pair.development, solution.coef, solution.intercept)
-        size = float(np.count_nonzero(solution.coef))
-        if best is None or (right, -size) > (best[0], -best[1]):
-            best = right, size, point
+        previous = _solved(make(pair.training, point), previous)
+        merit = _merit(pair, previous.coef, previous.intercept)
+        if best is None or merit > best[:2]:
+            best = *merit, point
     assert best is not None
-    right, _, chosen = best
-    solution = _solved(make(pair.whole, chosen), chosen, solver, None)
-    return Fit(
-        accuracy(pair.test, solution.coef, solution.intercept),
-        right,
-        100.0 * np.count_nonzero(solution.coef) / solution.coef.size,
-        chosen,
-        solution.certificate.error,
-        solution.coef,
-    )
+    solution = _solved(make(pair.whole, best[2]), None)
+    return _fitted(pair, solution.coef, solution.intercept, best[0], best[2], solution.certificate.error)
 
 
-def _solved(problem: csr.Problem, point: dict[str, float], solver: str, start: Any) -> csr.Solution:
-    options: dict[str, Any] = {name: point[name] for name in ("rho", "max_iter") if name in point}
+def _solved(problem: csr.Problem, start: csr.Solution | None) -> csr.Solution:
+    """The optimum to a relative gap of 1e-4; without the start if it does not help."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", csr.InaccurateWarning)  # truncation is asked for; the gap is reported
-        return problem.solve(solver, tol=1e-4, warm_start=start, **options)
+        warnings.simplefilter("ignore", csr.InaccurateWarning)
+        solution = problem.solve(tol=1e-4, warm_start=start)
+        if start is not None and solution.certificate.error > 1e-4:
+            solution = problem.solve(tol=1e-4)
+    if solution.certificate.error > 1e-4:
+        progress(f"not solved: {solution.certificate}")
+    return solution
+
+
+@dataclass(frozen=True)
+class Truncation:
+    """The grid of the published algorithm, whose early stop is one of its hyperparameters.
+
+    All points run to the first stop; of these the ``kept[0]`` with the best development accuracies go on to the second
+    stop, of these the best ``kept[1]`` to the third.
+    """
+
+    lams: tuple[float, ...] = (1.0, 0.1, 0.01)
+    lams1: tuple[float, ...] = (1.0, 0.1, 0.01)
+    rhos: tuple[float, ...] = (0.1, 1.0, 10.0, 100.0)
+    stops: tuple[int, ...] = (10, 30, 100)
+    kept: tuple[int, ...] = (12, 4)
+
+
+QUICK = Truncation((1.0,), (1.0,), (1.0,), (10, 20), (1,))
+
+
+def truncated(
+    pair: Pair, groups: dict[int, Groups], grid: Truncation, weights_are_counts: bool = False
+) -> tuple[Fit, list[dict[str, float]]]:
+    """The published algorithm, tuned on the development part; and the development accuracy of all that was tried."""
+    part, tried, running = pair.training, [], []
+    for lam1, rho in itertools.product(grid.lams1, grid.rhos):
+        first = None
+        for lam in grid.lams:
+            point = {"first": lam, "second": lam1, "rho": rho}
+            run = Stops(part.X, part.y, groups[id(part)], lam, lam1, rho, weights_are_counts, first)
+            first = run.after(1)[0]
+            running.append((run, point))
+    for stop, kept in zip(grid.stops, (*grid.kept, 0), strict=True):
+        merits = []
+        for run, point in running:
+            (w, b), _ = run.after(stop)
+            merits.append(_merit(pair, w, b))
+            tried.append((*merits[-1], point | {"max_iter": stop}))
+        order = sorted(range(len(running)), key=merits.__getitem__, reverse=True)
+        running = [running[i] for i in order if not running[i][0].ended][:kept]
+    right, _, chosen = max(tried, key=lambda one: one[:2])
+    w, b, gap = published(pair.whole, groups[id(pair.whole)], chosen, weights_are_counts)
+    found = [{"development": merit, "features": -size} | point for merit, size, point in tried]
+    return _fitted(pair, w, b, right, chosen, gap), found
+
+
+def published(
+    part: Part, groups: Groups, chosen: dict[str, float], weights_are_counts: bool
+) -> tuple[Any, float, float]:
+    """w, b and their relative gap where the published algorithm stops."""
+    lam, lam1 = chosen["first"], chosen["second"]
+    run = Stops(part.X, part.y, groups, lam, lam1, chosen["rho"], weights_are_counts=weights_are_counts)
+    (w, b), multipliers = run.after(int(chosen["max_iter"]))
+    problem = csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + lam * csr.GroupLasso(groups) + lam1 * csr.L1())
+    return w, b, csr.certify(problem, w, b, dual={1: multipliers[:, None]}, tol=1e-4).error
+
+
+def _merit(pair: Pair, coef: Any, intercept: Any) -> tuple[float, float]:
+    """Development accuracy, and fewer features are better."""
+    return accuracy(pair.development, coef, intercept), -float(np.count_nonzero(coef))
+
+
+def _fitted(pair: Pair, coef: Any, intercept: Any, right: float, chosen: dict[str, float], gap: float) -> Fit:
+    size = 100.0 * np.count_nonzero(coef) / coef.size
+    return Fit(accuracy(pair.test, coef, intercept), right, size, chosen, gap, coef, float(intercept))

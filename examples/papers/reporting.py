@@ -76,6 +76,7 @@ class Report:
         """Write JSON and figure where asked for, and say how long it took."""
         seconds = time.perf_counter() - self.began
         self.content["seconds"] = round(seconds, 1)
+        self.content["CPU seconds"] = round(time.process_time(), 1)
         if json_path is not None:
             json_path.write_text(json.dumps(self.content, indent=2, default=float) + "\n", encoding="utf-8")
         if figure_path is not None:
@@ -87,7 +88,7 @@ class Report:
             figure = plt.figure(layout="constrained")
             draw(figure)
             figure.savefig(figure_path, dpi=130)
-        print(f"{seconds:.0f} s")
+        print(f"{seconds:.0f} s, of which {self.content['CPU seconds']:.0f} s of one core")
 
 
 def progress(text: str) -> None:
