@@ -78,11 +78,13 @@ def certify_point(
     dual: Mapping[int, Array] | None = None,
     known_bound: float = -np.inf,
     sweeps: int = 200,
+    tol: float = 0.0,
 ) -> Certificate:
     """The certificate of ``(theta, b)``, with a dual point by term number where one is known.
 
     ``known_bound`` is a lower bound of the optimum that an earlier dual point of the same problem has proved.
-    ``sweeps`` limits the search for the dual points of group norms and the like.
+    ``sweeps`` limits the search for the dual points of group norms and the like, which also ends where it cannot gain
+    more than a tenth of the relative gap ``tol``.
     """
     scores = problem.model.scores(theta, b)
     objective = problem.value_at(theta, b, scores)
@@ -90,7 +92,10 @@ def certify_point(
         return Certificate("duality_gap", objective, known_bound, np.inf, np.inf)
     parts = problem.normal_form
     if all(piece.has_conjugate for piece in parts.pieces):
-        kind, bound = "duality_gap", dual_points.lower_bound(parts, theta, b, scores, dual or {}, sweeps)
+        kind, bound = (
+            "duality_gap",
+            dual_points.lower_bound(parts, theta, b, scores, dual or {}, sweeps, (objective, tol)),
+        )
     else:
         kind, bound = "strong_convexity", dual_points.strong_convexity_bound(problem, theta, b)
     bound = max(bound, known_bound)

@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem
 
 Dual = Mapping[int, Array]
+Known = tuple[float, float]
 
-#: Sweeps over blocks between two looks at what they achieved; up to this many numbers other ways are tried too.
-SWEEPS_AT_ONCE, SMALL_STACK = 5, 2_000
+#: Sweeps over blocks between two looks at what they achieved; up to this many numbers other ways are tried too; an
+#: excess that is not worth a search, relative to the absolute values.
+SWEEPS_AT_ONCE, SMALL_STACK, NEGLIGIBLE = 5, 2_000, 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +49,13 @@ class ScoreDual:
         return float(pieces + s**2 * sum(scaled.value(self.scores) for scaled in parts.score_forms))
 
 
-def lower_bound(parts: NormalForm, theta: Array, b: Array, scores: Array, dual: Dual, sweeps: int) -> float:
+def lower_bound(
+    parts: NormalForm, theta: Array, b: Array, scores: Array, dual: Dual, sweeps: int, known: Known
+) -> float:
     """A lower bound of the optimum, -inf if no feasible dual point was found.
 
-    Smooth terms have a dual point of their own, the gradient at the point (theta, b), whose scores are known; one that
-    was given is tried too.
+    Smooth terms have a dual point of their own, the gradient at the point (theta, b); one that was given is tried too.
+    ``known`` are the objective there and a relative gap, a tenth of which is not worth a search.
     """
     directions = free_directions(parts, theta)
     if directions is None:
@@ -69,7 +73,7 @@ def lower_bound(parts: NormalForm, theta: Array, b: Array, scores: Array, dual: 
         if parts.rkhs:
             bounds.append(_function_bound(parts, start))
         else:
-            bounds.append(_WeightDual(parts, start, dual, sweeps).best_bound())
+            bounds.append(_WeightDual(parts, start, dual, sweeps, known).best_bound())
     return max(bounds)
 
 
@@ -156,7 +160,7 @@ def _cost(piece: Piece, u: Array, t: float) -> float:
 class _WeightDual:
     """Shares what the score terms leave on the weights out among the terms of the weights."""
 
-    def __init__(self, parts: NormalForm, start: ScoreDual, dual: Dual, sweeps: int) -> None:
+    def __init__(self, parts: NormalForm, start: ScoreDual, dual: Dual, sweeps: int, known: Known) -> None:
         self.parts, self.start = parts, start
         self.quadratic, self.gradient = parts.quadratic_value_and_grad(start.theta)
         pull = parts.model.adjoint(start.total)
@@ -167,10 +171,15 @@ class _WeightDual:
         self.points = [dual_point(piece, start.theta, dual.get(piece.number)) for piece in parts.weight_pieces]
         self.taken = self._sum(self.points)
         # on many groups sweeps are dear, and who has a dual point has made them
-        self.large = sum(q.size for q in self.points) >= COMPILE_FROM
+        self.large, self.enough = sum(q.size for q in self.points) >= COMPILE_FROM, self._enough(*known)
         given = all(piece.number in dual for piece in parts.weight_pieces)
         if self.points:
             self._search(1 if self.large and given else sweeps)
+
+    def _enough(self, objective: float, tol: float) -> float:
+        """An excess, relative to the absolute values, that costs no more than a tenth of the gap when scaled away."""
+        gap = objective + self.quadratic + self.start.cost(self.parts)  # of a dual point without excess
+        return max(NEGLIGIBLE, 0.1 * tol, 0.1 * gap / abs(objective) if np.isfinite(gap) and objective else 0.0)
 
     def _sum(self, points: list[Array]) -> Array:
         """sum_t K_t'q_t."""
@@ -286,7 +295,7 @@ class _WeightDual:
             return False
         if self.parts.piece_diagonal is None or any(not p.atom.can("repair") or p.K is None for p in pieces):
             return False
-        bound = np.zeros((1, 1)) if part is None else part.weights
+        bound = np.zeros((1, 1)) if part is None else (1.0 + 0.5 * self.enough) * part.weights
         last = np.inf
         for _ in range(0, sweeps, SWEEPS_AT_ONCE):
             excess = self._excess(1.0, self.taken)[1]
@@ -310,12 +319,12 @@ class _WeightDual:
         return sum(q.size for q in self.points) > SMALL_STACK
 
     def _matters(self, excess: Array) -> bool:
-        """Whether scaling the excess away would cost more than one part in 10^10."""
+        """Whether scaling the excess away costs more than is ``enough``."""
         stuck = np.abs(np.where(self.parts.ridge[:, None] > 0, 0.0, excess))
         if not stuck.any():
             return bool(excess.any())
         weights = 0.0 if self.parts.separable is None else self.parts.separable.weights
-        return bool(np.any(stuck > 1e-10 * np.broadcast_to(weights, stuck.shape)))
+        return bool(np.any(stuck > self.enough * np.broadcast_to(weights, stuck.shape)))
 
     def _exact_quadratic(self) -> float:
         """With quadratic terms only: the exact conjugate 1/4 g'M^+ g, if g is in the range of M."""

@@ -69,7 +69,7 @@ def repair(
 
     One group after the other, where a coordinate that is not ``fixed`` has an excess x = e - clip(e, +-bound):
     q_g <- projection of q_g + x_g, with the entries of fixed coordinates held. ``q`` and ``left`` change in place; the
-    sum of squares of the excess that is left is returned.
+    sum of squares of the excess that is left is returned. A sweep that does not halve it is the last one.
     """
     x = np.zeros(len(left))  # the excess, kept up to date: most groups meet none, and are left after one look at it
     for j in range(len(left)):
@@ -78,9 +78,11 @@ def repair(
     total = 0.0
     for j in range(len(left)):
         total += x[j] ** 2
+    last = np.inf
     for _ in range(sweeps):
-        if total == 0.0:
+        if total == 0.0 or total > 0.5 * last:
             break
+        last = total
         for g in range(len(radii)):
             met = False
             for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):

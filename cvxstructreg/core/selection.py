@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,11 @@ from cvxstructreg.core.checks import index_type
 
 #: From this many numbers on, compiled loops pay for loading the compiler.
 COMPILE_FROM = 1_000_000
+
+
+def _compiled_already() -> bool:
+    """Whether the compiled loops, which add up in the same order, have been loaded."""
+    return "cvxstructreg.core.kernels_groups" in sys.modules
 
 
 class Selection:
@@ -84,7 +90,7 @@ class Adjoint:
 
     def _added_up(self, u: Array) -> Array:
         indices, d = self.T.indices, self.shape[0]
-        if len(u) < COMPILE_FROM:
+        if len(u) < COMPILE_FROM and not _compiled_already():
             return np.asarray(np.bincount(indices, weights=u, minlength=d), dtype=float)
         from cvxstructreg.core.kernels_groups import add_adjoint
 

@@ -126,7 +126,7 @@ class _Run:
 
     def _certify(self, linear: Problem, iterate: Iterate, count: int) -> bool:
         self.certified = count
-        certificate = certify_point(linear, iterate.theta, iterate.b, iterate.dual, self.bound)
+        certificate = certify_point(linear, iterate.theta, iterate.b, iterate.dual, self.bound, tol=self.tol)
         self.own = None
         if certificate.lower_bound > self.bound:
             self.bound, self.prover = certificate.lower_bound, iterate
@@ -191,7 +191,7 @@ class _Run:
         assert self.best is not None
         if self.own is not None and self.prover is self.best:
             return self.own
-        certificate = certify_point(self.problem, theta, b, self.best.dual)
+        certificate = certify_point(self.problem, theta, b, self.best.dual, tol=self.tol)
         if self.prover is None or self.prover is self.best or certificate.error <= self.tol:
             return certificate
         proof = certify_point(self.problem, *self._lifted(self.prover), self.prover.dual)

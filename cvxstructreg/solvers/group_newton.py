@@ -27,7 +27,6 @@ from cvxstructreg.solvers.iterate import Iterate, Refusal
 
 NAME = "group_newton"
 ITERATES = True
-ROUGH_ZEROS = True
 
 #: Sweeps of the repair; the least number of features that may join the working set.
 SWEEPS, LEAST_GROWTH = 5, 400
@@ -35,6 +34,8 @@ SWEEPS, LEAST_GROWTH = 5, 400
 #: large a share of it are many, and some.
 ROUGH, MIDDLE = 1e-1, 1e-3
 MANY, FEW = 0.05, 0.01
+#: How much less absolute values take when the working set is about to be complete, and at most after a warm start.
+MARGIN, MOST_MARGIN = 0.2, 0.3
 #: Nothing more is to be had beyond this accuracy.
 FINEST = 1e-14
 
@@ -129,6 +130,9 @@ class _State:
             if u is not None and u.shape == (size, k):
                 q[offset : offset + size * k] = u.ravel()
             offset += size * k
+        # along a path the radii shrink from one point to the next, and features up to that margin may be asked for
+        ratio = self.kernels.largest_ratio(self.stack.indptr, self.stack.radii, q)
+        self.margin = min(max(ratio - 1.0, 0.0), MOST_MARGIN) if ratio > 1.0 + 1e-9 else 0.0
         self.kernels.shrink(self.stack.indptr, self.stack.radii, q)
         return q
 
@@ -150,42 +154,61 @@ class _State:
         self.theta, self.rounded = self.sub.embedded(w), self.sub.embedded(some)
         self.sparsest = self.sub.embedded(all_zeros)
 
-    def repair(self, prove: bool = True) -> tuple[float, Array]:
+    def repair(self, aim: float, prove: bool = True) -> tuple[float, Array]:
         """A dual point for the rounded weights: the relative gap that it proves, and what of the pull nothing takes.
 
-        The gap is infinite if it is not to be proved.
+        The gap is infinite if it is not to be proved; what costs a tenth of the gap ``aim`` is let pass.
         """
         parts, stack, kernels = self.parts, self.stack, self.kernels
-        groups = (stack.indptr, stack.indices, stack.radii)
         scores = parts.model.scores(self.rounded, self.b)
         if parts.model.intercept and prove:
             _, self.b, scores = refit(parts, self.rounded, self.b, scores, np.zeros((parts.shape[0], 0)))
         left = -self.X.pull(parts.smooth_score_grad(scores)) - parts.quadratic_grad(self.rounded)
         left = left.ravel()
-        fixed = np.repeat(self.inside, parts.n_outputs).view(np.uint8)
         if self.sub is not None:
             self.sub.norms.hand_back(left, self.lam[self._flat(self.sub.features)], self.q)
         else:
             kernels.add_adjoint(stack.indices, self.q, left, -1.0)
-        kernels.repair(*groups, self.q, left, self.lam, fixed, self.sweeps)
-        missing = np.maximum(np.abs(left) - self.lam, 0.0)
-        missing[fixed != 0] = 0.0
-        settled = np.count_nonzero(missing) < 0.05 * np.count_nonzero(fixed)
-        self.sweeps = SWEEPS if settled else 1
-        if settled and prove:
-            kernels.repair(*groups, self.q, left, self.lam, np.zeros_like(fixed), SWEEPS)
+        bound = self.lam + 0.1 * aim * self.radius
+        missing = self._missing(left, bound, self.sweeps)
+        n_missing, n_inside = np.count_nonzero(missing), np.count_nonzero(self.inside)
+        self.sweeps = SWEEPS if n_missing < 0.05 * parts.n_outputs * n_inside else 1
+        if self.sweeps == SWEEPS and prove:
+            self._sweep(left, bound, np.zeros(len(left), dtype=np.uint8), SWEEPS)
+        self.left = left
         return self._gap(scores, left) if prove else np.inf, missing
 
-    def round_all(self, aim: float) -> bool:
-        """All zeros of the copies in the weights, if the gap stays within ``aim``; whether it does."""
-        if np.array_equal(self.rounded, self.sparsest):
-            return True
-        before = self.rounded, self.b, self.q.copy()
-        self.rounded = self.sparsest
-        stays = self.repair()[0] <= aim
-        if not stays:
+    def _sweep(self, left: Array, bound: Array, fixed: Ints, sweeps: int) -> None:
+        groups = self.stack.indptr, self.stack.indices, self.stack.radii
+        self.kernels.repair(*groups, self.q, left, bound, fixed, sweeps)
+
+    def _missing(self, left: Array, bound: Array, sweeps: int) -> Array:
+        """What nothing takes of ``left`` outside the working set, after some sweeps."""
+        fixed = np.repeat(self.inside, self.parts.n_outputs).view(np.uint8)
+        self._sweep(left, bound, fixed, sweeps)
+        missing = np.maximum(np.abs(left) - bound, 0.0)
+        missing[fixed != 0] = 0.0
+        return missing
+
+    def grow_beyond(self, margin: float) -> None:
+        """The features that would be asked for if absolute values took less by a margin join too."""
+        q, left = self.q.copy(), self.left.copy()
+        self.grow(self._missing(left, (1.0 - margin) * self.lam, 2), 0.0)
+        self.q = q
+
+    def round_all(self, aim: float) -> None:
+        """More zeros in the weights, if the gap stays within ``aim``: those of the copies, and tiny ones."""
+        before = self.rounded, self.b, self.q
+        limit, largest = self._value(self.rounded), float(np.abs(self.sparsest).max())
+        for part in (np.inf, 1e-4, 1e-6, 1e-8, 0.0):
+            trial = np.where(np.abs(self.sparsest) <= part * largest, 0.0, self.sparsest)
+            if part == 0.0 or (not np.array_equal(trial, self.sparsest) and self._value(trial) <= limit):
+                break
+        if np.array_equal(trial, self.rounded):
+            return
+        self.rounded, self.q = trial, self.q.copy()
+        if self.repair(aim)[0] > aim:
             self.rounded, self.b, self.q = before
-        return stays
 
     def _gap(self, scores: Array, left: Array) -> float:
         """The gap that the dual point proves when it is scaled to be feasible."""
@@ -196,14 +219,15 @@ class _State:
         cost = ScoreDual(self.rounded, scores, points, scores).cost(parts, s)
         cost += s**2 * parts.quadratic_value(self.rounded)
         cost += float(np.sum(excess[held] ** 2 / (4.0 * self.ridge[held])))
-        objective = self._value(scores)
+        objective = self._value(self.rounded, scores)
         self.scale = objective_scale(self.problem, objective)
         return (objective + cost) / self.scale
 
-    def _value(self, scores: Array) -> float:
-        """The objective at the rounded weights."""
-        parts, stack, w = self.parts, self.stack, self.rounded.ravel()
-        value = sum(piece.value(scores) for piece in parts.score_pieces) + parts.quadratic_value(self.rounded)
+    def _value(self, theta: Array, scores: Array | None = None) -> float:
+        """The objective."""
+        parts, stack, w = self.parts, self.stack, theta.ravel()
+        scores = parts.model.scores(theta, self.b) if scores is None else scores
+        value = sum(piece.value(scores) for piece in parts.score_pieces) + parts.quadratic_value(theta)
         value += sum(form.value(scores) for form in parts.score_forms) + float(self.lam @ np.abs(w))
         return float(value + self.kernels.norm_sum(stack.indptr, stack.indices, stack.radii, w))
 
@@ -233,22 +257,25 @@ class _State:
 def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
     """Rounds of: minimise over the working set, repair the dual point, let features join."""
     state = _State(problem, start)
-    again = False
     aim, fine, joined = tol, tol, 0.0  # the gap aimed at, the one asked of the subproblem, the share of new features
-    if not state.inside.any():
-        _, missing = state.repair()
-        joined = state.grow(missing, 0.0)
+    if not state.inside.any() or state.margin:
+        joined = state.grow(state.repair(aim, prove=False)[1], 0.0)
+        if state.margin:
+            state.grow_beyond(state.margin)
+            joined = 0.0
     while True:
         target = ROUGH if joined > MANY else max(MIDDLE, fine) if joined > FEW else fine
         state.improve(target)
-        gap, missing = state.repair(prove=joined <= MANY)
+        gap, missing = state.repair(aim, prove=joined <= MANY)
         joined = state.grow(missing, 0.01 * aim)
-        # once more for the sake of the zeros, if they cannot be had yet
-        good = gap <= aim
-        again = good and not state.round_all(aim) and not again
-        yield state.iterate(exhausted=fine < FINEST, promising=bool(good and not again))
+        good = bool(gap <= aim)
+        if good:
+            state.round_all(aim)
+        yield state.iterate(exhausted=fine < FINEST, promising=good)
         state.q = state.q.copy()  # what was handed out stays as it is
-        if good and not again:
+        if good:
             aim = fine = 0.1 * aim  # the driver's own certificate was not content
-        elif target <= fine and joined == 0.0 and not again:
+        elif target <= fine and joined == 0.0:
             fine *= 0.1
+        elif 0.0 < joined <= MANY:
+            state.grow_beyond(MARGIN)

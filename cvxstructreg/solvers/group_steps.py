@@ -219,7 +219,8 @@ class Newton:
             error = self.error(point)
             if error <= tol:
                 break
-            step = self.steps.direction(point, self.damping, min(0.1, np.sqrt(error)))
+            accuracy = min(0.1, max(np.sqrt(error), 0.3 * tol / error))  # but no more than it takes to reach tol
+            step = self.steps.direction(point, self.damping, accuracy)
             point, length = self.search(point, *step)
             if length < 1.0:
                 self.steps.patience *= 4.0

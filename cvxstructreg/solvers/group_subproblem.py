@@ -250,7 +250,7 @@ def minimise(
     norms, last, tol = sub.norms, np.inf, FIRST
     zero = np.zeros(len(w), dtype=np.uint8)
     least = NARROWEST
-    if target < 1e-3:
+    if target <= 1e-3:
         widths.relative = min(widths.relative, NARROW)
     for _ in range(MULTIPLIER_STEPS):
         sigma = norms.radii / widths.absolute(w)
