@@ -80,7 +80,7 @@ class WarpedKernel:
             raise ValueError("X goes with a kernel function; a kernel matrix has all that is needed of it")
         self.X = X
         model = Kernel(kernel)
-        model.require_psd()
+        model.require_curvature()
         self._gram: Array = model.design
         self.n = model.n_rows
         if isinstance(strength, bool) or not isinstance(strength, Real) or not 0 <= float(strength) < np.inf:

@@ -293,6 +293,30 @@ def test_single_precision_factors_are_refined(monkeypatch):
         assert np.allclose(found, instance.gram @ exact, atol=1e-9)
 
 
+def test_a_residual_that_is_foreseen_is_one(monkeypatch):
+    monkeypatch.setattr("cvxstructreg.core.warp.SINGLE_FROM", 1)
+    instance = Instance(13, n=60, edges=200)
+    for strength in (0.1, 1.0, 1e3):
+        operator = GraphOperator([(strength, QuadraticForm(factor=instance.graph.incidence()))], 60)
+        Y = np.eye(60)[:, :5]
+        for accuracy in (1e-4, 1e-8, 0.0):
+            warp = Warp(instance.gram, operator, accuracy)
+            X = warp.solve(Y)
+            left = Y - X - strength * (instance.graph.laplacian() @ (instance.gram @ X))
+            assert np.linalg.norm(left, axis=0).max() <= max(accuracy, 1e-11)
+            assert warp.is_rough == (accuracy > 1e-11)
+
+
+def test_the_direct_way_goes_on_where_a_rough_kernel_was_not_enough(monkeypatch):
+    monkeypatch.setattr("cvxstructreg.core.warp.SINGLE_FROM", 1)
+    monkeypatch.setattr("cvxstructreg.solvers.warped.RESIDUAL", 1e9)
+    monkeypatch.setattr("cvxstructreg.solvers.warped.MOST_RESIDUAL", 0.1)
+    instance = Instance(17, n=60, edges=200)
+    solutions = [instance.problem(loss, "graph on f").solve("warped", tol=1e-12) for loss in LOSSES]
+    assert {solution.status for solution in solutions} == {"optimal"}
+    assert max(solution.n_iter for solution in solutions) > 1
+
+
 # the quadratic programs of the hinge loss
 
 
@@ -377,6 +401,44 @@ def test_an_indefinite_gram_is_refused_whatever_its_size():
         gram = (Q * values) @ Q.T
         with pytest.raises(ValueError, match="gram must be positive semidefinite, its smallest eigenvalue is -"):
             problem_of((gram + gram.T) / 2).solve()
+
+
+def indefinite_kernels(n):
+    """Kernels that are not, by chance or by mistake, with the least part of the diagonal that is seen."""
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 8))
+    squares = ((X[:, None] - X[None]) ** 2).sum(-1)
+    rbf, noise = np.exp(-squares / 16), rng.normal(size=(n, n))
+    pair = np.eye(n)
+    pair[1, 2] = pair[2, 1] = 1.5
+    yield np.tanh(0.1 * X @ X.T - 0.5)
+    yield 1.0 - np.sqrt(squares) / 6
+    yield np.where(squares < 8.0, rbf, 0.0)
+    yield rbf + 0.02 * (noise + noise.T)
+    yield pair
+    if n <= 500:  # a Cholesky factor of all of it sees much more
+        values, vectors = np.linalg.eigh(rbf)
+        values[-60] = -1e-3
+        yield (vectors * values) @ vectors.T
+
+
+@pytest.mark.parametrize("n", [201, 400, 700])
+def test_the_direct_way_refuses_kernels_that_are_not(n):
+    graph = csr.Laplacian(csr.Graph.from_edges([(i, i + 1) for i in range(n - 1)], n_nodes=n)).on_function()
+    for gram in indefinite_kernels(n):
+        for terms in (csr.RKHSNorm(), graph):
+            with pytest.raises(ValueError, match="gram must be positive semidefinite, its smallest eigenvalue is -"):
+                problem_of((gram + gram.T) / 2, terms=terms).solve("warped")
+        with pytest.raises(ValueError, match="gram must be positive semidefinite"):
+            WarpedKernel((gram + gram.T) / 2, csr.Graph.from_edges([(0, 1)], n_nodes=n))
+
+
+@pytest.mark.parametrize("n", [400, 700])
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+def test_kernels_of_any_rank_and_size_are_taken(n, size):
+    X = np.random.default_rng(0).normal(size=(n, 5))
+    for gram in (X @ X.T, np.ones((n, n)), np.exp(-((X[:, None] - X[None]) ** 2).sum(-1))):
+        csr.Kernel(size * gram).require_curvature()
 
 
 def test_negative_curvature_in_the_kernel_is_met_and_named():

@@ -57,7 +57,7 @@ def coordinates(problem: Problem) -> Coordinates | None:
     if isinstance(model, Kernel):
         if not parts.rkhs:
             return None
-        model.require_psd()
+        model.require_curvature()
         values, vectors = _spectrum(R @ np.asarray(R @ model.design).T)
         return Coordinates(vectors * np.sqrt(values), R.T @ (vectors / np.sqrt(values)), parts.rkhs, sums)
     diagonal = all(scaled.form.diagonal is not None for scaled in parts.weight_forms)

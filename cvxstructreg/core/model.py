@@ -14,6 +14,9 @@ from cvxstructreg.core.memory import require_memory
 
 #: Eigenvalues above -PSD_ROUND_OFF times the largest count as round-off; parts of gram of PSD_ROWS rows are checked.
 PSD_ROUND_OFF, PSD_ROWS = 1e-8, 200
+#: Up to so many rows a Cholesky factor in single precision proves that no eigenvalue is below the second times the
+#: largest diagonal entry, well above its round-off; beyond, negative curvature is searched by so many steps of Lanczos.
+PROOF_ROWS, SINGLE_ROUND_OFF, LANCZOS_STEPS = 500, 1e-4, 12
 #: Weights of which at most one row in so many is not zero are multiplied with these rows of gram only.
 FEW_ROWS = 4
 ZERO_GRAM = "gram is zero everywhere: its only function is zero, and there is nothing to fit"
@@ -115,7 +118,7 @@ class Kernel(Model):
             gram = gram.toarray()
         super().__init__(_symmetric(as_design(gram, "gram")), intercept)
         self._spectrum: tuple[Array, Array] | None = None
-        self._known_psd = False
+        self._known_psd = self._known_curved = False
         self._last: tuple[Array, Array] | None = None  # the last theta and gram theta
 
     def scores(self, theta: Array, b: Array) -> Array:
@@ -143,8 +146,9 @@ class Kernel(Model):
     def require_psd(self) -> None:
         """Raise if gram is seen not to be positive semidefinite, by the Cholesky factor of (a part of) it.
 
-        Up to PSD_ROWS rows this is a proof. Beyond, a part of half as many rows is looked at, and the solvers that work
-        on gram as it is raise the same error as soon as they meet a negative ``v'gram v``.
+        Up to PSD_ROWS rows this is a proof. Beyond, a part of half as many rows is looked at, and solvers by conjugate
+        gradients raise the same error as soon as they meet a negative ``v'gram v``. Others call
+        :meth:`require_curvature`.
         """
         if self._known_psd or self._spectrum is not None:
             return
@@ -161,6 +165,53 @@ class Kernel(Model):
             if values[0] < -PSD_ROUND_OFF * max(float(values[-1]), np.finfo(float).tiny):
                 raise not_psd(float(values[0]), float(values[-1]))
         self._known_psd = True
+
+    def require_curvature(self) -> None:
+        """Raise if gram is not positive semidefinite, for solvers that would not meet a negative ``v'gram v``.
+
+        Up to PROOF_ROWS rows this is a proof, though not as sharp as that of :meth:`require_psd`. Beyond, which would
+        take n^3, the least v'gram v / v'v in a Krylov space is looked at. It is an upper bound of the smallest
+        eigenvalue, so that no kernel is refused without need.
+        """
+        if self.n_rows <= PSD_ROWS or not self.design.any():
+            self.require_psd()
+            return
+        if self._known_curved or self._spectrum is not None:
+            return
+        if self.n_rows <= PROOF_ROWS:
+            if not self._is_nearly_psd():
+                self._eigen()  # in double precision
+        else:
+            smallest, largest = self._ritz_values(LANCZOS_STEPS)
+            if smallest < -PSD_ROUND_OFF * max(largest, np.finfo(float).tiny):
+                raise not_psd(smallest, largest)
+        self._known_curved = True
+
+    def _is_nearly_psd(self) -> bool:
+        size = max(float(self.design.diagonal().max()), np.finfo(float).tiny)
+        scaled = np.empty((self.n_rows, self.n_rows), dtype=np.float32)
+        np.multiply(self.design, 1.0 / size, out=scaled, casting="unsafe")
+        np.einsum("ii->i", scaled)[:] += np.float32(SINGLE_ROUND_OFF)
+        return bool(scipy.linalg.lapack.spotrf(scaled.T, overwrite_a=True, clean=0)[1] == 0)
+
+    def _ritz_values(self, steps: int) -> tuple[float, float]:
+        """The extreme values of v'gram v / v'v in the Krylov space of a random vector."""
+        v = np.random.default_rng(0).normal(size=self.n_rows)
+        v /= np.linalg.norm(v)
+        basis, main, side = np.empty((steps, self.n_rows)), [], []
+        for k in range(steps):
+            basis[k] = v
+            w = self.times(v[:, None])[:, 0]
+            main.append(float(v @ w))
+            for _ in range(2):  # twice is enough for orthogonality
+                w = w - (basis[: k + 1] @ w) @ basis[: k + 1]
+            size = float(np.linalg.norm(w))
+            if k == steps - 1 or size <= 1e-10 * max(map(abs, (*main, *side))):
+                break
+            side.append(size)
+            v = w / size
+        values = scipy.linalg.eigvalsh_tridiagonal(main, side) if side else np.array(main)
+        return float(values[0]), float(values[-1])
 
     def factor(self) -> Array:
         """G with gram = G G': the same model in linear coordinates, theta = :meth:`lift` of them."""

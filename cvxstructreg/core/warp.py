@@ -20,9 +20,12 @@ from cvxstructreg.core.memory import require_memory
 from cvxstructreg.core.quadratic_form import QuadraticForm
 
 #: From this many rows on, the factors are made in single precision and the solutions refined in double precision.
-SINGLE_FROM = 1000
-#: Refinement ends at this relative residual, or when a step gains less than a factor of two.
+SINGLE_FROM = 800
+#: Refinement ends at this relative residual (or at a larger one that is asked for), or when a step gains less than a
+#: factor of two.
 REFINED, REFINEMENTS = 1e-11, 8
+#: A step gains what the first one gained. With this many times the residual that so follows, it need not be computed.
+FORESEEN = 10.0
 #: trace(M gram) / n from which on the solution is refined with residuals from the edges.
 STRONG = 1e4
 #: Columns of a large dense matrix that are multiplied at once by a sparse one: so many of all rows stay in the cache.
@@ -119,8 +122,9 @@ def _times(matrix: Any, V: Array) -> Array:
 class Warp:
     """X = (I + M gram)^-1 Y, with one factorisation: in the space of the edges if they are few, else of the nodes."""
 
-    def __init__(self, gram: Array, operator: GraphOperator) -> None:
-        self.gram, self.operator = gram, operator
+    def __init__(self, gram: Array, operator: GraphOperator, accuracy: float = REFINED) -> None:
+        self.gram, self.operator, self.accuracy = gram, operator, max(accuracy, REFINED)
+        self.is_rough = False  # whether a solution was refined to ``accuracy`` only, and more could be had
         self.nodes = nodes = operator.touched
         self.by_edges = operator.n_edges < len(nodes)
         size = min(operator.n_edges, len(nodes))
@@ -192,6 +196,7 @@ class Warp:
         if self._single is not None:
             X = self._refined(Y)
             if X is not None:
+                self.is_rough = self.accuracy > REFINED
                 return X
         X = np.asarray(scipy.linalg.lapack.dgetrs(*self._double, Y, trans=1)[0])
         operator, gram = self._part
@@ -205,14 +210,19 @@ class Warp:
         """The solution from factors of single precision; None if that does not converge."""
         operator, gram = self._part
         X, left = np.zeros_like(Y), Y
-        goal = REFINED * np.linalg.norm(Y, axis=0)
-        size = np.full(Y.shape[1], np.inf)
+        first = np.linalg.norm(Y, axis=0)
+        goal, size = self.accuracy * first, np.full(Y.shape[1], np.inf)
+        foreseen = size
         for _ in range(REFINEMENTS):
             X = X + scipy.linalg.lapack.sgetrs(*self._single, left.astype(np.float32), trans=1)[0]
+            if np.all(foreseen <= goal):
+                return np.asarray(X)
             left = Y - X - operator.apply(gram @ X)
             was, size = size, np.linalg.norm(left, axis=0)
             if np.all(size <= goal):
                 return np.asarray(X)
             if not np.all(size <= np.maximum(0.5 * was, goal)):
                 break
+            gain = np.divide(size, np.where(np.isinf(was), first, was), out=np.ones_like(size), where=first > 0)
+            foreseen = FORESEEN * gain * size
         return None

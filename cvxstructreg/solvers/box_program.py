@@ -56,6 +56,8 @@ class BoxProgram:
         goal = tol * max(1.0, float(C.sum()))
         for _ in range(max_iter):
             room = C - a
+            if not (room.min() > 0 and a.min() > 0):  # nothing but round-off is left inside
+                break
             residual = Q @ a - 1.0 - z + v + (0.0 if g is None else b * g)
             balance = 0.0 if g is None else float(g @ a) - s * b
             mu = float(a @ z + room @ v) / (2 * len(a))

@@ -36,9 +36,9 @@ def refusal(problem: Problem) -> Refusal | None:
 
 
 class ReducedKernel:
-    """Q, u and s of a problem, and the way back to the weights."""
+    """Q, u and s of a problem, and the way back to the weights; ``accuracy`` is the relative residual it may leave."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, accuracy: float = 0.0) -> None:
         model, parts = problem.model, problem.normal_form
         assert isinstance(model, Kernel)
         self.piece: Piece = parts.score_pieces[0]
@@ -51,7 +51,7 @@ class ReducedKernel:
         on_scores = [(form.scale / self.lam, form.form) for form in parts.score_forms]
         on_values = [(form.scale / self.lam, form.form) for form in parts.function_forms]
         self.operator = GraphOperator(on_scores + on_values, n)
-        self.intercept = model.intercept
+        self.intercept, self.accuracy, self.is_rough = model.intercept, accuracy, False
         self.pull: Array | None = None  # m = M_f 1, where it is not zero
         if self.intercept and on_scores:
             m = GraphOperator(on_scores, n).apply(np.ones((n, 1)))
@@ -68,7 +68,8 @@ class ReducedKernel:
             right[self.rows, np.arange(count)] = 1.0
             if self.pull is not None:
                 right[:, count:] = self.pull
-            solved = Warp(gram, self.operator).solve(right)
+            warp = Warp(gram, self.operator, self.accuracy)
+            solved, self.is_rough = warp.solve(right), warp.is_rough
             self.columns = solved[:, :count]
             Q = gram[self.rows] @ self.columns
             self.Q = (Q + Q.T) / 2

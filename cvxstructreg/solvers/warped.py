@@ -29,6 +29,9 @@ ON_KERNELS = True
 #: Without compiler, up to this many labels, the quadratic program is solved by the interior point method; and up to
 #: this many where a graph holds the intercept, which may make it so ill-conditioned that decomposition is slow.
 INTERIOR_ROWS, INTERIOR_ROWS_TIED = 300, 2000
+#: The relative residuals of the warped kernel: at first this part of the tolerance, and no more than the second; as
+#: small as can be had if that is not good enough. The scores inherit them times the kernel.
+RESIDUAL, MOST_RESIDUAL = 1e-2, 1e-8
 #: From this many examples on, loading the compiler pays.
 COMPILE_FROM = 500
 
@@ -48,15 +51,21 @@ def run(problem: Problem, start: Iterate, tol: float) -> Generator[Iterate, None
     """It has no options."""
     model = problem.model
     assert isinstance(model, Kernel)
-    model.require_psd()
-    reduced = ReducedKernel(problem)
+    model.require_curvature()
+    reduced = ReducedKernel(problem, min(MOST_RESIDUAL, RESIDUAL * tol))
     warn_if_graph_dominates(reduced.operator, model.design)
+    yield from _points_of(problem, reduced, tol)
+    if reduced.is_rough:
+        yield from _points_of(problem, ReducedKernel(problem), tol)
+
+
+def _points_of(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[Iterate]:
     piece = reduced.piece
     steps: Any = _hinge if piece.atom.can("hinges") else _smooth
     for a, b, u in steps(problem, reduced, tol):
         theta, intercept = reduced.expand(a, b)
         yield Iterate(theta, intercept, {} if u is None else {piece.number: u}, promising=True)
-    yield Iterate(theta, intercept, {} if u is None else {piece.number: u}, exhausted=True)
+    yield Iterate(theta, intercept, {} if u is None else {piece.number: u}, exhausted=not reduced.is_rough)
 
 
 def _hinge(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tuple[Array, float, Array]]:
