@@ -45,6 +45,18 @@ def test_paper_on_made_data(script, tmp_path):
     content = json.loads((tmp_path / "r.json").read_text())
     assert content["tables"] and content["protocol"] and content["seconds"] > 0
     assert (tmp_path / "r.png").stat().st_size > 1000
+    if script.name.startswith("yogatama"):
+        command = [
+            sys.executable,
+            "-W",
+            "error",
+            script.with_name("truncation.py"),
+            tmp_path / "r.json",
+            tmp_path / "t.png",
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "t.png").stat().st_size > 1000
 
 
 @pytest.fixture

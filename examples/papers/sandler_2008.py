@@ -175,7 +175,7 @@ def newsgroup_curves(given: Any) -> tuple[list[int], dict[str, list[float]]]:
     """Test accuracy of each method for each number of training documents."""
     news = Newsgroups(given)
     progress(f"newsgroups: {news.everything.shape[1]:,} words, {news.directed.n_edges:,} links")
-    sizes, draws = ([30], 1) if given.quick else ([100, 250, 700, 2000], 2)
+    sizes, draws = ([30], 1) if given.quick else ([100, 500, 2000], 2)
     plain: Grid = [(0.0, 0.1)] if given.quick else [(0.0, 1.0), (0.0, 0.1), (0.0, 0.01)]
     network: Grid = [(1.0, 0.1)] if given.quick else [(10.0, 1.0), (1.0, 0.1)]
     curves: dict[str, list[float]] = {}
@@ -211,7 +211,7 @@ def review_curves(given: Any, domain: str) -> tuple[list[int], dict[str, list[fl
         "ridge": (Method(), [(0.0, beta) for beta in (10.0, 1.0, 0.1, 0.01)]),
         "feature network": (Method(csr.FeatureNetwork(graph)), [(9.9, 0.1)]),
     }
-    sizes, draws = ([100], 1) if given.quick else ([50, 100, 250, 500, 1000], 10)
+    sizes, draws = ([100], 1) if given.quick else ([50, 100, 250, 500, 1000], 5)
     curves: dict[str, list[float]] = {name: [] for name in both}
     for size in sizes:
         found: dict[str, list[float]] = {name: [] for name in both}

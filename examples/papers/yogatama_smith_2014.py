@@ -207,7 +207,8 @@ def main() -> None:
         report.add(f"{name}: the published algorithm by iterations", list(details["path"][0]), rows)
     report.note("tried", {name: details["tried"] for name, (_, details) in ran.items()})
     report.note("chosen", {name: {model: fit.chosen for model, fit in fits.items()} for name, fits in results.items()})
-    report.finish(given.json, given.figure, lambda figure: draw(figure, results))
+    accuracies = {name: {model: fit.accuracy for model, fit in fits.items()} for name, fits in results.items()}
+    report.finish(given.json, given.figure, lambda figure: draw(figure, accuracies))
 
 
 def correlation(one: Any, other: Any) -> float:
@@ -216,21 +217,22 @@ def correlation(one: Any, other: Any) -> float:
     return float(one @ other) / scale if scale > 0 else 0.0
 
 
-def draw(figure: Any, results: dict[str, dict[str, Fit]]) -> None:
+def draw(figure: Any, accuracies: dict[str, dict[str, float]]) -> None:
     """Accuracies as bars, the paper's as black marks."""
     axes = figure.subplots()
-    models = list(next(iter(results.values())))
-    width = 0.8 / len(models)
+    models = list(next(iter(accuracies.values())))
+    width = 0.84 / len(models)
     for m, model in enumerate(models):
-        places = np.arange(len(results)) + (m - (len(models) - 1) / 2) * width
-        axes.bar(places, [fits[model].accuracy for fits in results.values()], width, label=model)
-        known = [PAPER[name].get("sentences" if model == PUBLISHED else model, np.nan) for name in results]
-        axes.plot(places, known, "k_", markersize=9, label="paper" if m == 0 else None)
-    axes.set_xticks(range(len(results)), list(results))
-    axes.set_ylim(bottom=80)
+        places = np.arange(len(accuracies)) + (m - (len(models) - 1) / 2) * width
+        axes.bar(places, [found[model] for found in accuracies.values()], 0.92 * width, label=model)
+        known = [PAPER[name].get("sentences" if model == PUBLISHED else model, np.nan) for name in accuracies]
+        axes.plot(places, known, "k_", markersize=11, markeredgewidth=2, label="paper" if m == 0 else None)
+    axes.set_xticks(range(len(accuracies)), list(accuracies))
+    values = [value for found in accuracies.values() for value in found.values()]
+    axes.set_ylim(min(values) - 3.0, max(values) + 1.0)
     axes.set_ylabel("test accuracy in percent")
-    axes.legend(fontsize="small", ncols=2, loc="lower right")
-    figure.set_size_inches(9, 5)
+    figure.legend(loc="outside lower center", ncols=4, fontsize="small")
+    figure.set_size_inches(9, 4.6)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,69 @@
+"""Where the sentence regularizer's published algorithm gets its accuracy: a figure from the results of the full run.
+
+python examples/papers/yogatama_smith_2014.py --json yogatama.json
+python examples/papers/truncation.py yogatama.json truncation.png
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+PATH = ": the published algorithm by iterations"
+
+
+def paths(content: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """For each pair the rows of its table, the last of which is the optimum."""
+    tables = {name.removesuffix(PATH): table for name, table in content["tables"].items() if name.endswith(PATH)}
+    return {
+        pair: [dict(zip(table["header"], row, strict=True)) for row in table["rows"]] for pair, table in tables.items()
+    }
+
+
+def draw(figure: Any, found: dict[str, list[dict[str, Any]]]) -> None:
+    """Test accuracy, distance from the optimum and likeness to a weighted ridge, by iterations."""
+    panels = figure.subplots(1, 3)
+    for number, (pair, rows) in enumerate(found.items()):
+        *steps, optimum = rows
+        counts, end = [row["iterations"] for row in steps], 2.2 * steps[-1]["iterations"]
+        for axes, key in zip(
+            panels, ("test accuracy", "above the optimum", "correlation with ridge by sentences"), strict=True
+        ):
+            axes.plot(counts, [row[key] for row in steps], marker="o", markersize=4, color=f"C{number}", label=pair)
+            if key != "above the optimum":
+                axes.plot([end], [optimum[key]], marker="*", markersize=11, linestyle="", color=f"C{number}")
+    titles = (
+        "test accuracy in percent (star: optimum)",
+        "objective above the optimum, relative",
+        "cosine with the weighted ridge (star: optimum)",
+    )
+    for axes, title in zip(panels, titles, strict=True):
+        axes.set_xscale("log")
+        axes.set_xlabel("iterations")
+        axes.set_title(title, fontsize="medium")
+        axes.grid(alpha=0.3)
+    panels[1].set_yscale("log")
+    panels[0].legend(fontsize="small")
+    figure.set_size_inches(12.5, 4)
+
+
+def main() -> None:
+    """Read the results, draw."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path, help="the JSON file of yogatama_smith_2014.py")
+    parser.add_argument("figure", type=Path, help="where to draw")
+    given = parser.parse_args()
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure = plt.figure(layout="constrained")
+    draw(figure, paths(json.loads(given.results.read_text(encoding="utf-8"))))
+    figure.savefig(given.figure, dpi=90)
+
+
+if __name__ == "__main__":
+    main()
