@@ -198,7 +198,9 @@ class Kernel(Model):
         """The extreme values of v'gram v / v'v in the Krylov space of a random vector."""
         v = np.random.default_rng(0).normal(size=self.n_rows)
         v /= np.linalg.norm(v)
-        basis, main, side = np.empty((steps, self.n_rows)), [], []
+        basis = np.empty((steps, self.n_rows))
+        main: list[float] = []
+        side: list[float] = []
         for k in range(steps):
             basis[k] = v
             w = self.times(v[:, None])[:, 0]
