@@ -185,7 +185,7 @@ def test_a_graph_with_a_million_edges():
     first = rng.integers(0, d, size=edges)
     pairs = np.stack([first, (first + rng.integers(1, d - 1, size=edges)) % d], axis=1)
     pairs = np.unique(np.sort(pairs, axis=1), axis=0)
-    X = sp.random_array((300, d), density=0.005, rng=rng, format="csr")
+    X = sp.random_array((300, d), density=0.005, random_state=rng, format="csr")
     y = np.asarray(X[:, :200].sum(axis=1)) > np.median(X[:, :200].sum(axis=1))
     made = problem(X, y.astype(int), 0.3, 0.01, csr.Graph.from_edges(pairs, n_nodes=d))
     solution = certified(made, "working_set")

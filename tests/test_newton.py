@@ -45,7 +45,7 @@ def big_network(rng, d, k=8):
 def text_like_problem(alpha, beta, n=200, d=3000, seed=0):
     """Sparse counts, more words than documents, and a network of words."""
     rng = np.random.default_rng(seed)
-    X = sp.random_array((n, d), density=0.01, rng=rng, data_sampler=lambda size: rng.poisson(1.0, size) + 1.0)
+    X = sp.random_array((n, d), density=0.01, random_state=rng, data_sampler=lambda size: rng.poisson(1.0, size) + 1.0)
     y = np.where(X @ rng.normal(size=d) + rng.normal(size=n) > 0, 1, 0)
     objective = csr.Logistic(y) + alpha * csr.FeatureNetwork(big_network(rng, d)) + beta * csr.Ridge()
     return csr.Problem(csr.Linear(sp.csr_array(X)), objective)

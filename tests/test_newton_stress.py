@@ -172,7 +172,7 @@ def test_a_graph_of_a_million_edges():
     rows = np.repeat(np.arange(d), degree)
     columns = (rows + rng.integers(1, 50, size=d * degree)) % d
     graph = csr.Graph(sp.csr_array((np.ones(d * degree), (rows, columns)), shape=(d, d)))
-    X = sp.random_array((n, d), density=1e-3, rng=rng, format="csr")
+    X = sp.random_array((n, d), density=1e-3, random_state=rng, format="csr")
     y = np.arange(n) % 2
     solved(problem(X, y, graph, alpha=1.0, beta=0.1), "newton", tol=1e-4)
 

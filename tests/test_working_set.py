@@ -489,7 +489,7 @@ def test_columns_are_kept_for_a_model_and_its_rows():
 @pytest.mark.parametrize("seed", range(5))
 def test_remembered_gradients_are_exact_where_they_matter(seed):
     rng = np.random.default_rng(seed)
-    X = sp.random_array((40, 60), density=0.2, format="csc", rng=rng)
+    X = sp.random_array((40, 60), density=0.2, format="csc", random_state=rng)
     norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=0)).ravel())
     pull = LazyPull(working_set.as_columns(X), norms, 40)
     threshold, always = rng.uniform(0.5, 8.0, 60), np.array([3, 17])

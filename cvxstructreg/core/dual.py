@@ -189,10 +189,8 @@ class _WeightDual:
     def best_bound(self) -> float:
         """The best of the ways to make the point feasible."""
         stuck = self._stuck(self.taken)
-        if not stuck.any():
-            bounds = [self._bound(1.0, self.points, self.taken)]
-        else:
-            bounds = [self._scaled_down(self.points, self.taken, stuck)]
+        bounds = [self._scaled_down(self.points, self.taken, stuck)]
+        if stuck.any():
             spread = self._spread(stuck) if self._matters(stuck) and not self.large else None
             if spread is not None:
                 taken = self._sum(spread)
@@ -239,7 +237,7 @@ class _WeightDual:
             radius = np.broadcast_to(self.parts.separable.weights, stuck.shape)[stuck != 0]
             # left = radius + |excess| on these features, and scaling must bring it down to the radius
             s = min(s, float(np.min(radius / (radius + np.abs(stuck[stuck != 0])))))
-        s *= 1.0 - 1e-15
+        s = s if s == 1.0 else s * (1.0 - 1e-15)
         return self._bound(s, points, taken) if s > 0 else -np.inf
 
     def _spread(self, stuck: Array) -> list[Array] | None:
