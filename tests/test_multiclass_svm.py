@@ -18,6 +18,7 @@ from cvxstructreg.core.certificate import certify_point
 from cvxstructreg.solvers import hinge_newton, hinge_polish, kernels_hinge, registry, splitting
 from cvxstructreg.solvers.anderson import Anderson
 from cvxstructreg.solvers.hinge_bounds import Bounds
+from cvxstructreg.solvers.hinge_intercepts import best_intercepts
 from cvxstructreg.solvers.hinge_rows import HingeRows, geometry
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.testing import check_solver
@@ -230,6 +231,16 @@ class TestSpecialCases:
         solution = csr.Problem(model, one).solve()
         assert np.argmax(solution.scores[4]) == 1
 
+    @pytest.mark.parametrize("pairs", [[], PAIRS])
+    @pytest.mark.parametrize("costs", [(1e3, 1e-4), (1.0, 1e-4), (1e4, 1e-4), (1e3, 1e-2)])
+    def test_class_weights_of_different_orders(self, costs, pairs):
+        for seed in range(3):
+            labels = np.random.default_rng(seed).permutation(np.arange(len(ROWS)) % 2)
+            weights = np.where(labels == 0, *costs)
+            objective = csr.MulticlassHinge(labels, rows=ROWS, sample_weight=weights) + 0.05 * csr.RKHSNorm()
+            problem = csr.Problem(csr.Kernel(RBF), objective + csr.Dissimilarity(pairs))
+            assert problem.solve("splitting", max_iter=500).status == "optimal"
+
     def test_zero_weights(self):
         loss = csr.MulticlassHinge(Y[ROWS], rows=ROWS, sample_weight=[1, 0, 2, 0, 1, 1, 1, 1])
         pairs = csr.Dissimilarity(PAIRS, weights=[0, 1, 1, 0, 1, 1, 1])
@@ -324,6 +335,39 @@ class TestBadInput:
     def test_options(self, solver, options):
         with pytest.raises(ValueError, match=next(iter(options))):
             standard(model=csr.Linear(X)).solve(solver, **options)
+
+
+class TestIntercepts:
+    @staticmethod
+    def value(b, Z, costs, tau, squared, q):
+        excess = np.maximum(0.0, Z + np.outer(q, b) - tau[:, None])
+        return float(np.sum(costs * np.where(squared[:, None], excess**2, excess)))
+
+    @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+    @pytest.mark.parametrize("seed", range(6))
+    def test_they_are_the_best(self, seed, share):
+        rng = np.random.default_rng(seed)
+        m, k = int(rng.integers(2, 15)), int(rng.integers(2, 5))
+        costs = 10.0 ** rng.uniform(-3, 2, size=(m, k)) * (rng.random((m, k)) < 0.8)
+        costs[0] += 0.1
+        data = rng.normal(size=(m, k)), costs, rng.normal(size=m), rng.random(m) < share, rng.choice([1.0, 2.0], size=m)
+        b = best_intercepts(*data)
+        assert abs(b.sum()) <= 1e-12 * max(1.0, np.abs(b).max())
+        for _ in range(200):  # no other b of zero sum is better, near or far: the function is convex
+            direction = rng.normal(size=k)
+            step = 10.0 ** rng.uniform(-5, 1) * (direction - direction.mean())
+            assert self.value(b, *data) <= self.value(b + step, *data) * (1 + 1e-10) + 1e-12
+
+    def test_where_nothing_or_everything_is_reached(self):
+        one, tau, linear = np.ones((2, 2)), np.zeros(2), np.zeros(2, dtype=bool)
+        assert self.value(best_intercepts(-one, one, tau, linear, np.ones(2)), -one, one, tau, linear, np.ones(2)) == 0
+        costs = np.array([[1.0, 2.0], [1.0, 2.0]])  # the cheaper class may grow without end
+        b = best_intercepts(5.0 * one, costs, tau, linear, np.ones(2))
+        assert self.value(b, 5.0 * one, costs, tau, linear, np.ones(2)) == pytest.approx(20.0)
+
+    def test_a_class_without_costs_has_none(self):
+        costs = np.array([[1.0, 0.0]])
+        assert best_intercepts(np.zeros((1, 2)), costs, np.zeros(1), np.zeros(1, dtype=bool), np.ones(1)) is None
 
 
 class TestParts:

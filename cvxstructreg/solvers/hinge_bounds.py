@@ -14,6 +14,7 @@ import numpy as np
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.centred_hinge import centred
 from cvxstructreg.core.certificate import SCALE_FLOOR
+from cvxstructreg.solvers.hinge_intercepts import best_intercepts
 from cvxstructreg.solvers.hinge_rows import HingeRows
 
 
@@ -72,6 +73,13 @@ class Bounds:
         if self.q is not None:
             Z += np.outer(self.q, b)
         self.offer_primal(A, b, Z, norm)
+
+    def offer_best_intercepts(self, A: Array, Z: Array) -> Array | None:
+        """A point with the best b for its A, given Z = K A without intercept; returns that b if there is one."""
+        b = None if self.q is None else best_intercepts(Z, self.costs, self.tau, self.squared, self.q)
+        if b is not None and self.q is not None:
+            self.offer_primal(A, b, Z + np.outer(self.q, b), max(0.0, float(np.vdot(A, Z))))
+        return b
 
     @property
     def gap(self) -> float:

@@ -128,7 +128,7 @@ class _Run(WorkingRows):
             self._step()
             count += 1
             if count % LOOK == 0 or count == 1:
-                self._look()
+                self._look(idle > 0)
                 idle = 0 if self.bounds.gap < 0.99 * best else idle + 1
                 best = min(best, self.bounds.gap)
                 if idle > PATIENCE:
@@ -154,14 +154,27 @@ class _Run(WorkingRows):
         b = self.to_b @ self.V
         return np.asarray(b - b.mean())
 
-    def _look(self) -> None:
+    def _look(self, idle: bool) -> None:
         """Bounds from the present point; a Newton step and the other rows, when it is time for them."""
         bounds, b = self.bounds, self._b()
         bounds.offer_primal(self.A, b, self.F, max(0.0, float(np.vdot(self.A, self.F))))
         bounds.offer(self.sigma * (self.v - self.Z), b, self.K)
+        if idle and bounds.q is not None:
+            self._move_intercepts(b)
         if self.polish and bounds.gap < min(POLISH_BELOW, 0.3 * self.tried_at) and bounds.gap > 1e-3 * self.tol:
             self._try_newton()
         self.look_outside_if_due()
+
+    def _move_intercepts(self, b: Array) -> None:
+        """The best intercepts for the present A; cheap rows alone would pull them there by c / sigma in a step."""
+        q = self.bounds.q
+        assert q is not None
+        before = self.bounds.best
+        best = self.bounds.offer_best_intercepts(self.A, centred(self.F - np.outer(q, b)))
+        if best is not None and self.bounds.best is not before:
+            self.v = self.v + np.outer(q, best - b)
+            self.anderson.reset()
+            self._step()
 
     def _try_newton(self) -> None:
         """Newton steps while they make the gap smaller."""
@@ -213,7 +226,8 @@ class _Run(WorkingRows):
     def _balance_sigma(self) -> None:
         """Another sigma if primal and dual residuals, each relative to its size, are far apart."""
         U = self.sigma * (self.v - self.Z)
-        sizes = float(np.linalg.norm(self.A)), float(np.linalg.norm(self.F))
+        scores = self.F if self.bounds.q is None else self.F - np.outer(self.bounds.q, self._b())
+        sizes = float(np.linalg.norm(self.A)), float(np.linalg.norm(scores))
         # the residuals are ||F - Z|| and sigma ||F - Z||
         change = float(np.clip(np.sqrt(sizes[0] / (self.sigma * sizes[1])), 0.1, 10.0)) if min(sizes) > 0 else 1.0
         if not 1.0 / 3.0 < change < 3.0:
