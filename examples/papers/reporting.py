@@ -87,7 +87,7 @@ class Report:
 
             figure = plt.figure(layout="constrained")
             draw(figure)
-            figure.savefig(figure_path, dpi=130)
+            figure.savefig(figure_path, dpi=100)
         print(f"{seconds:.0f} s, of which {self.content['CPU seconds']:.0f} s of one core")
 
 
