@@ -20,6 +20,7 @@ from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Record, Solution
 from cvxstructreg.solvers import registry
+from cvxstructreg.solvers.graph_strength import warn_of_strong_graphs
 from cvxstructreg.solvers.iterate import Iterate
 
 #: Iterations without ``max_iter``.
@@ -51,6 +52,7 @@ def solve(
         raise TypeError(f"callback must be a function of a Record, got {type(callback).__name__}")
     module = registry.choose(problem, solver)
     _check_options(module, options)
+    warn_of_strong_graphs(problem)
     run = _Run(problem, module, tol, max_iter or DEFAULT_MAX_ITER, time_limit, verbose, callback)
     solution = run.go(_start(problem, module, warm_start), options)
     if solution.status not in ("optimal", "stationary"):

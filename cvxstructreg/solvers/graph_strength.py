@@ -1,30 +1,87 @@
-"""A word of warning when a graph term leaves nothing of the kernel."""
+"""A word of warning when a graph term leaves nothing of the others: the one place that decides, for all solvers."""
 
 from __future__ import annotations
 
 import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.composed_forms import PulledForm
+from cvxstructreg.core.model import Kernel
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.quadratic_form import QuadraticForm
 from cvxstructreg.core.warp import GraphOperator
 
 #: trace(M gram) / n from which on the graph drowns everything else; published experiments reach about 10^6.
 HUGE = 1e8
+#: Random signs whose mean r'M gram r estimates trace(M gram) for linear models, where gram = X X' is not formed.
+SIGNS = 8
 
 
 class GraphDominatesWarning(UserWarning):
     """The graph term is so strong beside the function norm that f can hardly be anything but constant."""
 
 
-def warn_if_graph_dominates(operator: GraphOperator, gram: Array) -> None:
-    """Warn if trace(M gram) / n is huge, M being the graph term over the strength of the function norm."""
-    if operator.trace_bound(gram) <= HUGE * operator.n:
+def warn_of_strong_graphs(problem: Problem) -> None:
+    """Warn if trace(M gram) / n is huge, M being the graph terms of the scores over the strength of the norm."""
+    parts, model = problem.normal_form, problem.model
+    if isinstance(model, Kernel):
+        forms = [(f.scale / parts.rkhs, f.form) for f in (*parts.score_forms, *parts.function_forms) if parts.rkhs]
+        if forms:
+            warn_if_graph_dominates(GraphOperator(forms, model.n_rows), model.design)
         return
-    size = operator.trace_with(gram) / operator.n
+    forms, ridge = _forms_of_linear(problem)
+    if forms and ridge.min() > 0:
+        size = _trace_of_linear(GraphOperator(forms, model.n_rows), model.design, ridge)
+        _warn_if_huge(size / model.n_rows)
+
+
+def warn_if_graph_dominates(operator: GraphOperator, gram: Array) -> None:
+    """The same for a kernel matrix and M."""
+    if operator.trace_bound(gram) > HUGE * operator.n:
+        _warn_if_huge(operator.trace_with(gram) / operator.n)
+
+
+def _warn_if_huge(size: float) -> None:
     if size > HUGE:
         warnings.warn(
             f"the graph term is {size:.1e} times as strong as the function norm (trace(M gram) / n): f is nearly "
             "constant along its edges, and little is left of the labels. Lower the strength of the Laplacian, raise "
             "that of RKHSNorm(), or use normalized=True",
             GraphDominatesWarning,
-            stacklevel=2,
+            stacklevel=5,
         )
+
+
+def _forms_of_linear(problem: Problem) -> tuple[list[tuple[float, QuadraticForm]], Array]:
+    """The quadratic forms of the scores, and the ridge of each weight."""
+    parts = problem.normal_form
+    forms, ridge = [(f.scale, f.form) for f in parts.score_forms], np.zeros(problem.model.n_weights)
+    for scaled in parts.weight_forms:
+        if isinstance(scaled.form, PulledForm):
+            forms.append((scaled.scale, scaled.form.form))
+        elif scaled.form.diagonal is not None:
+            ridge += scaled.scale * scaled.form.diagonal
+    return forms, ridge
+
+
+def _trace_of_linear(operator: GraphOperator, X: Any, ridge: Array) -> float:
+    """trace(M X D^-1 X') for the ridge D: a bound if that is not huge, else an estimate."""
+    traces = sum(c * form.trace_bound for c, form in (*operator.plain, *operator.operators))
+    bound = 2.0 * traces * _largest_row(X) / float(ridge.min())
+    if bound <= HUGE * operator.n:
+        return bound
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(operator.n, SIGNS))
+    images = np.asarray(X @ ((X.T @ signs) / ridge[:, None]))
+    return float(np.sum(operator.apply(signs) * images)) / SIGNS
+
+
+def _largest_row(X: Any) -> float:
+    """The largest squared norm of a row."""
+    if not sp.issparse(X):
+        return float(np.einsum("ij,ij->i", X, X).max())
+    sums = np.concatenate([[0.0], np.cumsum(X.data**2)])
+    return float(np.diff(sums[X.indptr]).max())

@@ -24,9 +24,7 @@ from cvxstructreg.core.memory import available_memory
 from cvxstructreg.core.model import PSD_ROUND_OFF, Kernel, not_psd
 from cvxstructreg.core.normal_form import NormalForm, Piece
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.core.warp import GraphOperator
 from cvxstructreg.solvers import warped
-from cvxstructreg.solvers.graph_strength import warn_if_graph_dominates
 from cvxstructreg.solvers.iterate import Iterate, Refusal
 
 NAME = "kernel_cg"
@@ -55,13 +53,10 @@ def accepts(problem: Problem) -> Refusal | None:
 
 def run(problem: Problem, start: Iterate, tol: float, direct: bool = True) -> Generator[Iterate, None, None]:
     """``direct`` allows the change to the direct way where conjugate gradients are slow."""
-    model, parts = problem.model, problem.normal_form
+    model = problem.model
     assert isinstance(model, Kernel)
     model.require_psd()
-    forms = [(f.scale / parts.rkhs, f.form) for f in (*parts.score_forms, *parts.function_forms)]
-    operator = GraphOperator(forms, model.n_rows)
-    warn_if_graph_dominates(operator, model.design)
-    budget = _budget(problem, operator) if direct else np.inf
+    budget = _budget(problem) if direct else np.inf
     at = KernelState.of(model, start.theta.copy(), start.b.copy())
     newton = KernelNewton(problem)
     value, count = newton.value(at), 0
@@ -90,7 +85,7 @@ def run(problem: Problem, start: Iterate, tol: float, direct: bool = True) -> Ge
             value = newton.value(at)
 
 
-def _budget(problem: Problem, operator: GraphOperator) -> float:
+def _budget(problem: Problem) -> float:
     """Products with gram that cost as much as the direct way; infinite where that has no room or is refused."""
     n = problem.model.n_rows
     if warped.accepts(problem) is not None or 20.0 * n * n > available_memory():

@@ -18,7 +18,6 @@ from cvxstructreg.core.certificate import objective_scale
 from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers.box_program import BoxProgram
-from cvxstructreg.solvers.graph_strength import warn_if_graph_dominates
 from cvxstructreg.solvers.iterate import Iterate, Refusal
 from cvxstructreg.solvers.reduced_kernel import ReducedKernel, refusal
 
@@ -53,7 +52,6 @@ def run(problem: Problem, start: Iterate, tol: float) -> Generator[Iterate, None
     assert isinstance(model, Kernel)
     model.require_curvature()
     reduced = ReducedKernel(problem, min(MOST_RESIDUAL, RESIDUAL * tol))
-    warn_if_graph_dominates(reduced.operator, model.design)
     yield from _points_of(problem, reduced, tol)
     if reduced.is_rough:
         yield from _points_of(problem, ReducedKernel(problem), tol)
