@@ -22,6 +22,14 @@ INSIDE = 1.0 - 4e-16
 
 
 @njit(cache=True)
+def beyond(x: float, bound: float) -> float:
+    """What of x is not in [-bound, bound]: x - clip(x, -bound, bound), in a form that is compiled quickly."""
+    if x > bound:
+        return x - bound
+    return x + bound if x < -bound else 0.0
+
+
+@njit(cache=True)
 def add_adjoint(indices: Ints, q: Floats, out: Floats, sign: float) -> None:
     """Add sign * K'q to ``out``: out_j += sign * sum of q_e over the entries e of coordinate j."""
     for e in range(len(q)):
@@ -74,7 +82,7 @@ def repair(
     x = np.zeros(len(left))  # the excess, kept up to date: most groups meet none, and are left after one look at it
     for j in range(len(left)):
         if fixed[j] == 0:
-            x[j] = left[j] - min(max(left[j], -bound[j]), bound[j])
+            x[j] = beyond(left[j], bound[j])
     total = 0.0
     for j in range(len(left)):
         total += x[j] ** 2
@@ -98,14 +106,14 @@ def repair(
                     moved += (q[e] + x[j]) ** 2
                 else:
                     held += q[e] ** 2
-            room = max(radii[g] ** 2 - held, 0.0)
-            factor = 1.0 if moved <= room else INSIDE * np.sqrt(room / moved)
+            room = radii[g] ** 2 - held
+            factor = 1.0 if moved <= room else INSIDE * np.sqrt(room / moved) if room > 0.0 else 0.0
             for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
                 j = indices[e]
                 if fixed[j] == 0:
                     new = factor * (q[e] + x[j])
                     left[j] += q[e] - new
-                    x[j] = left[j] - min(max(left[j], -bound[j]), bound[j])
+                    x[j] = beyond(left[j], bound[j])
                     q[e] = new
         total = 0.0
         for j in range(len(left)):
@@ -121,32 +129,37 @@ def largest_ratio(indptr: Ints, radii: Floats, q: Floats) -> float:
         square = 0.0
         for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
             square += q[e] ** 2
-        if radii[g] > 0.0:
-            worst = max(worst, np.sqrt(square) / radii[g])
-        elif square > 1e-28:
-            worst = np.inf
-    return worst
+        if square > worst * radii[g] ** 2:
+            if radii[g] > 0.0:
+                worst = square / radii[g] ** 2
+            elif square > 1e-28:
+                return np.inf
+    return np.sqrt(worst)
 
 
 @njit(cache=True)
-def merged_groups(
-    indptr: Ints, indices: Ints, radii: Floats, position: Ints, keys: Ints, lam: Floats
-) -> tuple[Ints, Ints]:
-    """The groups that are left of all groups on the coordinates with a position (>= 0), equal ones as one.
+def merge_groups(
+    indptr: Ints,
+    indices: Ints,
+    radii: Floats,
+    position: Ints,
+    keys: Ints,
+    lam: Floats,
+    table: Ints,
+    number: Ints,
+    sizes: Ints,
+    hashes: Ints,
+) -> int:
+    """Number the groups that are left of all groups on the coordinates with a position (>= 0), equal ones as one.
 
-    For each group its number among them: -1 if it is left out (nothing is left of it, or its radius is zero), and -2 if
-    a single coordinate is left and ``lam`` is not empty: its radius is then added to ``lam`` there. Then the first
-    entries of the groups as numbered. Equal groups are found by a hash, the sum of random ``keys`` of the positions,
-    each times an odd number for its place in the group. Small groups come first: loops over groups of the same length
-    one after the other are twice as fast.
+    In ``number`` (-1 before) each group gets its number among them: it stays -1 if it is left out (nothing is left of
+    it, or its radius is zero), and is -2 if a single coordinate is left and ``lam`` is not empty: its radius is then
+    added to ``lam`` there. ``sizes`` and ``hashes`` are by these numbers, of which there are as many as is returned.
+    Equal groups are found by a hash, the sum of random ``keys`` of the positions, each times an odd number for its
+    place in the group, in a ``table`` (-1 before) of a power of two that is at least twice the number of groups.
     """
-    n_groups, bits = len(radii), 1
-    while 2**bits < 2 * n_groups:
-        bits += 1
-    table, mask = np.full(2**bits, -1, dtype=np.int32), np.uint64(2**bits - 1)
-    number, sizes = np.full(n_groups, -1, dtype=np.int32), np.empty(n_groups, dtype=np.int32)
-    hashes, count, longest = np.empty(n_groups, dtype=np.uint64), 0, 0
-    for g in range(n_groups):
+    mask, count = np.uint64(len(table) - 1), 0
+    for g in range(len(radii)):
         if radii[g] == 0.0:
             continue
         size, odd, code, place = 0, np.uint64(1), np.uint64(0), -1
@@ -169,31 +182,15 @@ def merged_groups(
         if table[slot] < 0:
             table[slot], sizes[count], hashes[count] = count, size, code
             count += 1
-            longest = max(longest, size)
         number[g] = table[slot]
-    place_of_size = np.zeros(longest + 2, dtype=np.int64)  # counting sort
-    for g in range(count):
-        place_of_size[sizes[g] + 1] += 1
-    for size in range(longest + 1):
-        place_of_size[size + 1] += place_of_size[size]
-    rank, starts = np.empty(count, dtype=np.int32), np.zeros(count + 1, dtype=np.int64)
-    for g in range(count):
-        rank[g] = place_of_size[sizes[g]]
-        place_of_size[sizes[g]] += 1
-        starts[rank[g] + 1] = sizes[g]
-    for g in range(count):
-        starts[g + 1] += starts[g]
-    for g in range(n_groups):
-        if number[g] >= 0:
-            number[g] = rank[number[g]]
-    return number, starts
+    return count
 
 
 @njit(cache=True)
 def gather_merged(
     indptr: Ints, indices: Ints, radii: Floats, position: Ints, number: Ints, starts: Ints, q: Floats
 ) -> tuple[Ints, Floats, Floats]:
-    """The positions, summed multipliers and summed radii of the groups of :func:`merged_groups`."""
+    """The positions, summed multipliers and summed radii of the groups as numbered by :func:`merge_groups`."""
     places, y = np.empty(starts[-1], dtype=np.uint32), np.zeros(starts[-1])
     total = np.zeros(len(starts) - 1)
     for g in range(len(radii)):
@@ -245,8 +242,8 @@ def hand_back(
                 held += q[e] ** 2
                 out[indices[e]] -= q[e]
         if moved > 0.0:
-            room = max(radii[g] ** 2 - held, 0.0)
-            factor = 1.0 if moved <= room else INSIDE * np.sqrt(room / moved)
+            room = radii[g] ** 2 - held
+            factor = 1.0 if moved <= room else INSIDE * np.sqrt(room / moved) if room > 0.0 else 0.0
             for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
                 if position[indices[e]] < 0:
                     q[e] *= factor

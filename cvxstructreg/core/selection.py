@@ -15,9 +15,9 @@ from cvxstructreg.core.checks import index_type
 COMPILE_FROM = 1_000_000
 
 
-def _compiled_already() -> bool:
-    """Whether the compiled loops, which add up in the same order, have been loaded."""
-    return "cvxstructreg.core.kernels_groups" in sys.modules
+def compiled_pays(count: int) -> bool:
+    """Whether compiled loops over so many numbers pay: always once they have been loaded."""
+    return count >= COMPILE_FROM or "cvxstructreg.core.kernels_groups" in sys.modules
 
 
 class Selection:
@@ -90,7 +90,7 @@ class Adjoint:
 
     def _added_up(self, u: Array) -> Array:
         indices, d = self.T.indices, self.shape[0]
-        if len(u) < COMPILE_FROM and not _compiled_already():
+        if not compiled_pays(len(u)):
             return np.asarray(np.bincount(indices, weights=u, minlength=d), dtype=float)
         from cvxstructreg.core.kernels_groups import add_adjoint
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxstructreg.core.atom import Array, Atom, freeze
-from cvxstructreg.core.selection import COMPILE_FROM
+from cvxstructreg.core.selection import compiled_pays
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,7 +95,7 @@ class BlockNorms(Atom):
 
     def dual_norm(self, u: Array) -> float:
         """max_g ||u_g|| / c_g; infinite if a block without cost is not zero."""
-        if u.size >= COMPILE_FROM:
+        if compiled_pays(u.size):
             from cvxstructreg.core.kernels_groups import largest_ratio
 
             starts = np.array(self.indptr) * u.shape[1]

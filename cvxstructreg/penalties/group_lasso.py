@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxstructreg.core.atom import Array, Atom
-from cvxstructreg.core.selection import COMPILE_FROM, Selection
+from cvxstructreg.core.selection import Selection, compiled_pays
 from cvxstructreg.groups import Groups
 from cvxstructreg.penalties.blocks import BlockNorms, fit_stack
 
@@ -70,7 +70,7 @@ class GroupLasso(Atom):
     def value(self, z: Array) -> float:
         """The weighted sum of norms."""
         groups = self.groups
-        if z.shape[1] > 1 or groups.n_entries < COMPILE_FROM:
+        if z.shape[1] > 1 or not compiled_pays(groups.n_entries):
             return float(groups.weights @ groups.norms(z))
         from cvxstructreg.core.kernels_groups import norm_sum
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from cvxstructreg.core.kernels_groups import huber, huber_curvature, subtract_products, subtract_squares
+from cvxstructreg.core.kernels_groups import beyond, huber, huber_curvature, subtract_products, subtract_squares
 
 Ints = np.ndarray[Any, Any]
 Floats = np.ndarray[Any, Any]
@@ -87,8 +87,10 @@ def gradient(
         if w[j] != 0.0:
             grad[j] += lam[j] if w[j] > 0.0 else -lam[j]
         else:
-            grad[j] -= min(max(grad[j], -lam[j]), lam[j])
-        worst = max(worst, abs(grad[j]) / scale[j])
+            grad[j] = beyond(grad[j], lam[j])
+        error = abs(grad[j]) / scale[j]
+        if error > worst:
+            worst = error
     return value, grad, worst
 
 
@@ -163,7 +165,7 @@ def conjugate_gradients(
     for i in range(len(curvature)):
         diagonal_b += curvature[i]
     for j in range(count):
-        added = damping * max(diagonal[j], 0.0) + floor
+        added = damping * diagonal[j] + floor if diagonal[j] > 0.0 else floor
         identity[j] += added
         diagonal[j] += added
     added_b = damping * diagonal_b + floor
