@@ -11,7 +11,16 @@ import pytest
 import scipy.sparse as sp
 
 import cvxstructreg as csr
-from cvxstructreg.solvers import coordinates, registry, smooth_objective, truncated_newton
+from cvxstructreg.core import quadratic_conjugate
+from cvxstructreg.solvers import (
+    conjugate_gradients,
+    coordinates,
+    products,
+    registry,
+    smooth_objective,
+    truncated_newton,
+)
+from cvxstructreg.solvers.curvature import Curvature
 from cvxstructreg.solvers.iterate import Iterate
 from random_problems import kernel_problem, linear_problem, random_graph
 
@@ -54,7 +63,7 @@ def text_like_problem(alpha, beta, n=200, d=3000, seed=0):
 @pytest.fixture
 def compiled(monkeypatch):
     """Small problems take the compiled path and triangular coordinates too."""
-    monkeypatch.setattr(smooth_objective, "COMPILE_FROM", 0)
+    monkeypatch.setattr(products, "COMPILE_FROM", 0)
     monkeypatch.setattr(coordinates, "MOST_REST", np.inf)
 
 
@@ -150,7 +159,7 @@ def conjugate_gradient_steps(monkeypatch, problem):
 
 @pytest.mark.parametrize(("ratio", "most"), [(10, 90), (1e3, 140), (1e4, 200)])
 def test_steps_on_a_network(ratio, most, monkeypatch):
-    monkeypatch.setattr(smooth_objective, "COMPILE_FROM", 0)
+    monkeypatch.setattr(products, "COMPILE_FROM", 0)
     steps = conjugate_gradient_steps(monkeypatch, text_like_problem(0.1 * ratio, 0.1))
     assert len(steps) <= 15
     assert sum(steps) <= most
@@ -174,22 +183,96 @@ def test_coordinates_multiply_as_they_should(k, compiled):
     loss = csr.Logistic(y) if k == 1 else csr.Multinomial(y)
     problem = csr.Problem(csr.Linear(X), loss + 3.0 * signed + 0.1 * csr.Ridge())
     objective = smooth_objective.SmoothObjective(problem)
-    curvature = objective.curvature(objective.state(rng.normal(size=(d, k)), rng.normal(size=k)))
-    H = _dense(lambda x, b: curvature.times(x, b), d, k)
+    curvature = Curvature(objective, objective.state(rng.normal(size=(d, k)), rng.normal(size=k)))
+    H = _dense(curvature.times, d, k)
     triangular = coordinates.Triangular(curvature, objective.quadratic.pivoted)
     for space in (coordinates.Diagonal(curvature), triangular):
         inverse = _dense(space.to_weights, d, k)
         np.testing.assert_allclose(_dense(space.pull, d, k), inverse.T, atol=1e-12)
         np.testing.assert_allclose(_dense(space.times, d, k), inverse.T @ H @ inverse, atol=1e-10)
-        v = rng.normal(size=(d + 1, k))
-        expected = np.linalg.norm(np.linalg.solve(inverse.T, v.ravel()))
-        assert space.norm(v[:-1], v[-1]) == pytest.approx(expected, rel=1e-10)
+        v = rng.normal(size=(d, k))
+        np.testing.assert_allclose(space.residual(v).ravel(), np.linalg.solve(inverse.T, v.ravel()), rtol=1e-8)
     assert objective.quadratic.rest is not None  # dissimilar neighbours have rows of their own
 
 
 def _dense(function, d, k):
-    columns = [np.vstack(function(e[:-1], e[-1])).ravel() for e in np.eye((d + 1) * k).reshape(-1, d + 1, k)]
-    return np.column_stack(columns)
+    return np.column_stack([function(e).ravel() for e in np.eye(d * k).reshape(-1, d, k)])
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_the_intercepts_follow_the_weights(loss, intercept, compiled):
+    """The Hessian with the intercepts minimised out is a Schur complement; gradient and step belong to it."""
+    rng = np.random.default_rng(14)
+    model = csr.Linear(sp.csr_array(rng.normal(size=(15, 4))), intercept=intercept)
+    labels = rng.normal(size=15) if loss == "Squared" else np.arange(15) % (3 if loss == "Multinomial" else 2)
+    graph = csr.Laplacian(random_graph(rng, 15, False)).on_scores()
+    problem = csr.Problem(model, getattr(csr, loss)(labels) + 0.5 * csr.Ridge() + 0.1 * graph)
+    objective = smooth_objective.SmoothObjective(problem)
+    k = problem.n_outputs
+    at = objective.state(rng.normal(size=(4, k)), rng.normal(size=k))
+    curvature = Curvature(objective, at)
+
+    def whole(x):
+        scores = model.design @ x[:-1] + (x[-1] if intercept else 0.0)
+        bent = problem.normal_form.smooth_score_hessp(at.scores, scores)
+        return np.vstack([model.design.T @ bent + 1.0 * x[:-1], bent.sum(axis=0) if intercept else 0.0 * x[-1]])
+
+    H = _dense(whole, 5, k)
+    own = np.arange(4 * k)
+    other = np.arange(4 * k, 5 * k)
+    inverse = np.linalg.pinv(H[np.ix_(other, other)], rcond=1e-10)
+    expected = H[np.ix_(own, own)] - H[np.ix_(own, other)] @ inverse @ H[np.ix_(other, own)]
+    np.testing.assert_allclose(_dense(curvature.times, 4, k), expected, atol=1e-10)
+    gradient, slope = objective.gradient(at)
+    reduced, slope_b = curvature.gradient(at)
+    np.testing.assert_allclose(reduced.ravel(), gradient.ravel() - H[np.ix_(own, other)] @ inverse @ slope, atol=1e-10)
+    step = curvature.step(np.linalg.lstsq(expected, -reduced.ravel())[0].reshape(4, k), slope_b)
+    left = whole(np.vstack([step.theta, step.b])) + np.vstack([gradient, slope])
+    np.testing.assert_allclose(left, 0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("most_rest", [0.0, np.inf])
+def test_the_compiled_loop_is_the_loop_in_numpy(most_rest, monkeypatch):
+    """The same steps, and a smoothed residual that is that of the average and never grows."""
+    monkeypatch.setattr(products, "COMPILE_FROM", 0)
+    monkeypatch.setattr(coordinates, "MOST_REST", most_rest)
+    objective = smooth_objective.SmoothObjective(text_like_problem(10.0, 0.1, n=60, d=200))
+    at = objective.state(np.zeros((200, 1)), np.zeros(1))
+    curvature = Curvature(objective, at)
+    gradient = curvature.gradient(at)[0]
+    sizes = []
+    for steps in (1, 5, 12, 25):
+        compiled, plain = (conjugate_gradients.NewtonStep(curvature, steps) for _ in range(2))
+        assert isinstance(plain.space, coordinates.Diagonal if most_rest == 0 else coordinates.Triangular)
+        assert plain.space.compiled is not None
+        plain.space.compiled = None
+        monkeypatch.setattr(conjugate_gradients, "AT_ONCE", 1 if steps == 5 else 10**8)
+        found, expected = compiled.solve(gradient, 1e-30, 0.0), plain.solve(gradient, 1e-30, 0.0)
+        assert compiled.steps == plain.steps == steps
+        assert compiled.decrease == pytest.approx(plain.decrease)
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(compiled.average(), plain.average(), rtol=1e-6, atol=1e-9)
+        left = curvature.times(compiled.average()) + gradient
+        sizes.append(np.linalg.norm(left if most_rest == 0 else compiled.space.pull(left)))
+        if most_rest == 0:
+            assert compiled.size == pytest.approx(sizes[-1]) == pytest.approx(plain.size)
+        assert sizes[-1] <= np.linalg.norm(curvature.times(found) + gradient) or most_rest > 0
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_compiled_loop_ends_at_the_accuracy_asked_for(compiled):
+    objective = smooth_objective.SmoothObjective(text_like_problem(100.0, 0.1, n=60, d=200))
+    at = objective.state(np.zeros((200, 1)), np.zeros(1))
+    curvature = Curvature(objective, at)
+    gradient = curvature.gradient(at)[0]
+    accuracy = 1e-3 * np.linalg.norm(gradient)
+    for plain in (False, True):
+        solver = conjugate_gradients.NewtonStep(curvature, 1000)
+        if plain:
+            solver.space.compiled = None
+        solver.solve(gradient, accuracy, 0.0)
+        assert 0.05 * accuracy < np.linalg.norm(curvature.times(solver.average()) + gradient) <= 1.001 * accuracy
 
 
 def test_the_gram_kernel_equals_numpy():
@@ -341,10 +424,51 @@ def test_single_precision_inside_and_double_precision_outside(kind, compiled, mo
     penalty = csr.FeatureNetwork(random_graph(rng, 40, True)) if kind == "network" else csr.Quadratic(np.eye(40))
     problem = csr.Problem(csr.Linear(X), csr.Multinomial(np.arange(120) % 6) + 1.0 * penalty + 0.1 * csr.Ridge())
     objective = smooth_objective.SmoothObjective(problem)
-    assert objective.curvature(objective.state(np.zeros((40, 6)), np.zeros(6))).in_single_precision
+    assert Curvature(objective, objective.state(np.zeros((40, 6)), np.zeros(6))).in_single_precision
     solution = problem.solve("newton", tol=1e-10)
-    monkeypatch.setattr(truncated_newton, "LEAST_SINGLE", np.inf)
+    monkeypatch.setattr(conjugate_gradients, "LEAST_SINGLE", np.inf)
+    monkeypatch.setattr(conjugate_gradients, "LEAST_PATIENCE", np.inf)
     double = problem.solve("newton", tol=1e-10)
     assert solution.status == double.status == "optimal"
     assert solution.coef.dtype == np.float64
     np.testing.assert_allclose(solution.coef, double.coef, atol=1e-4)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 6])
+def test_a_bound_of_the_conjugate_of_a_graph_and_a_ridge(steps, monkeypatch):
+    """Never below the truth, and with some steps much nearer to it than the ridge alone."""
+    monkeypatch.setattr(quadratic_conjugate, "STEPS", steps)
+    rng = np.random.default_rng(15)
+    N = np.eye(30) - big_network(rng, 30, 3).transition().toarray()
+    for strength in (0.0, 1.0, 30.0):
+        ridge = rng.uniform(0.1, 0.2, size=30)
+        M = strength * N.T @ N + np.diag(ridge)
+        for u in (rng.normal(size=(30, 2)), M @ rng.normal(size=(30, 1)), np.zeros((30, 1))):
+            exact = 0.25 * np.sum(u * np.linalg.solve(M, u))
+            found = quadratic_conjugate.conjugate_bound(lambda w, M=M: M @ w, M.diagonal(), ridge, u)
+            simple = 0.25 * np.sum(u**2 / ridge[:, None])
+            assert exact * (1 - 1e-12) <= found <= simple * (1 + 1e-12)
+            if steps == 6 and strength == 1.0:
+                assert found <= 3.0 * exact
+
+
+def test_an_early_end_with_a_linearised_dual_point_is_proved(monkeypatch):
+    """The last Newton step hands over a dual point of its own, which proves more than the gradient at its end."""
+    problem, seen = text_like_problem(1.0, 0.1), []
+    run = truncated_newton.run
+
+    def watched(*arguments, **options):
+        for iterate in run(*arguments, **options):
+            seen.append(iterate)
+            yield iterate
+
+    monkeypatch.setattr(truncated_newton, "run", watched)
+    solution = problem.solve("newton")
+    last = seen[-1]
+    assert solution.status == "optimal"
+    assert len(last.dual) == 1
+    with_dual = csr.certify(problem, last.theta[:, 0], last.b[0], dual=last.dual, search=False)
+    without = csr.certify(problem, last.theta[:, 0], last.b[0], search=False)
+    assert with_dual.relative_gap <= 1e-6 < 1.0
+    assert with_dual.lower_bound >= without.lower_bound
+    assert with_dual.lower_bound <= problem.solve("newton", tol=1e-10).objective * (1 + 1e-12)

@@ -19,6 +19,7 @@ from cvxstructreg.core.atom import Array
 from cvxstructreg.core.free_directions import free_directions, refit
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.normal_form import NormalForm, Piece
+from cvxstructreg.core.quadratic_conjugate import excess_cost
 from cvxstructreg.core.quadratic_form import DENSE_LIMIT
 from cvxstructreg.core.selection import COMPILE_FROM
 
@@ -216,10 +217,9 @@ class _WeightDual:
         ridge = np.broadcast_to(self.parts.ridge[:, None], excess.shape)
         if np.any(excess[ridge == 0]):
             return -np.inf
-        # conjugate of the quadratic part at 2M(s theta) + excess, as M >= diag(ridge)
-        held = ridge > 0
+        # conjugate of the quadratic part at 2M(s theta) + excess
         cost = s**2 * self.quadratic + s * float(np.sum(self.start.theta * excess))
-        cost += float(np.sum(excess[held] ** 2 / (4.0 * ridge[held])))
+        cost += excess_cost(self.parts, excess)
         if self.parts.separable is not None:
             cost += self.parts.separable.conj(absorbed)
         cost += sum(_cost(piece, q, s) for piece, q in zip(self.parts.weight_pieces, points, strict=True))

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from cvxstructreg.core.atom import Array
 
 if TYPE_CHECKING:
-    from cvxstructreg.solvers.smooth_objective import Curvature
+    from cvxstructreg.solvers.curvature import Curvature
 
 #: S = SHIFT * diag(Delta)^(1/2): less than one, as B'B has its cross terms on top of H.
 SHIFT = 0.7
@@ -39,18 +39,15 @@ class Diagonal:
 
     def __init__(self, curvature: Curvature) -> None:
         self.curvature = curvature
-        diagonal, diagonal_b = curvature.diagonal()
-        self.inverse, self.inverse_b = _inverse_root(diagonal), _inverse_root(diagonal_b)
-        objective = curvature.objective
-        self._plain = objective.compiled is not None and objective.quadratic.is_one_product
+        self.inverse = inverse_root(curvature.centred_diagonal())
 
-    def to_weights(self, v: Array, vb: Array) -> tuple[Array, Array]:
+    def to_weights(self, v: Array) -> Array:
         """G^-1 v."""
-        return self._like(v) * v, self.inverse_b * vb
+        return self._like(v) * v
 
-    def pull(self, r: Array, rb: Array) -> tuple[Array, Array]:
+    def pull(self, r: Array) -> Array:
         """G^-T r."""
-        return self._like(r) * r, self.inverse_b * rb
+        return self._like(r) * r
 
     def _like(self, v: Array) -> Array:
         return self.inverse if v.dtype == np.float64 else self._single
@@ -59,34 +56,29 @@ class Diagonal:
     def _single(self) -> Array:
         return self.inverse.astype(np.float32)
 
-    def norm(self, q: Array, qb: Array) -> float:
-        """||G'q||, the size of the residual of the weights that has the coordinates q."""
-        return float(np.sqrt(np.sum((q / self.inverse) ** 2) + np.sum((qb / self.inverse_b) ** 2)))
+    def residual(self, q: Array) -> Array:
+        """G'q, the residual of the weights that has the coordinates q."""
+        return q / self._like(q)
 
-    def times(self, v: Array, vb: Array) -> tuple[Array, Array]:
+    def times(self, v: Array) -> Array:
         """G^-T H G^-1 v."""
-        if self._plain:
-            return self._times_in_one_pass(v, vb)
-        return self.pull(*self.curvature.times(*self.to_weights(v, vb)))
+        return self.pull(self.curvature.times(self.to_weights(v)))
 
-    def _times_in_one_pass(self, v: Array, vb: Array) -> tuple[Array, Array]:
-        """The same for data, one sparse factor and a ridge, one output: without an array in between."""
-        from cvxstructreg.solvers import kernels_newton
-
-        objective, out = self.curvature.objective, np.empty_like(v)
-        product = objective.quadratic.product
-        assert objective.compiled is not None and product is not None and product.forward.compiled is not None
-        total = kernels_newton.diagonal_product(
-            objective.compiled.arrays,
-            self.curvature.rows[:, 0],
-            product.forward.compiled.arrays,
-            (self.inverse[:, 0], 2.0 * objective.quadratic.weights),
-            v[:, 0],
-            float(self.inverse_b[0] * vb[0]),
-            np.empty(len(v)),
-            out[:, 0],
-        )
-        return out, self.inverse_b * (total if objective.intercept else 0.0)
+    @cached_property
+    def compiled(self) -> tuple[tuple[Any, ...], int] | None:
+        """What the compiled loop takes, and the entries it runs through: for data, one sparse factor and a ridge."""
+        objective = self.curvature.objective
+        quadratic = objective.quadratic
+        if objective.compiled is None or not quadratic.is_one_product:
+            return None
+        assert quadratic.product is not None and quadratic.product.forward.compiled is not None
+        design, factor = objective.compiled.arrays, quadratic.product.forward.compiled.arrays
+        inverse = self.inverse[:, 0]
+        centring = self.curvature.centring(self.pull(self.curvature.centre))
+        diagonals = (inverse, inverse, 2.0 * quadratic.weights)
+        order = np.zeros(0, dtype=np.uint32)
+        arguments = (design, self.curvature.rows[:, 0], factor, factor, order, diagonals, centring)
+        return arguments, len(design[1]) + len(factor[1]) + len(inverse)
 
 
 class PivotedRows:
@@ -162,74 +154,61 @@ class Triangular:
         from cvxstructreg.solvers import kernels_newton
 
         self.curvature, self.rows, self._kernels = curvature, rows, kernels_newton
-        diagonal, diagonal_b = curvature.diagonal(rows)
-        self.inverse_b = _inverse_root(diagonal_b)
-        shift = 1.0 / _inverse_root(diagonal)
+        shift = 1.0 / inverse_root(curvature.centred_diagonal(rows))
         pivots = rows.pivots[:, None]
         # a column without row has nothing but its diagonal, which is then exact
         self.shift = np.where(pivots > 0, SHIFT * shift, shift)
         self.inverse = 1.0 / (pivots + self.shift)
-        objective = curvature.objective
-        plain = objective.compiled is not None and objective.quadratic.rest_is_diagonal
-        self._ridge = 2.0 * objective.quadratic.weights if plain else None
-        self._work = np.empty((2, len(pivots)))
 
-    def to_weights(self, v: Array, vb: Array) -> tuple[Array, Array]:
+    def to_weights(self, v: Array) -> Array:
         """G^-1 v."""
         x = v.copy()
         if x.shape[1] == 1:
             self._kernels.solve_upper(*self.rows.upper, self.rows.order, self.inverse[:, 0], x[:, 0])
         else:
             self._kernels.solve_upper_block(*self.rows.upper, self.rows.order, self.inverse, x)
-        return x, self.inverse_b * vb
+        return x
 
-    def pull(self, r: Array, rb: Array) -> tuple[Array, Array]:
+    def pull(self, r: Array) -> Array:
         """G^-T r."""
         x = r.copy()
         if x.shape[1] == 1:
             self._kernels.solve_upper_transposed(*self.rows.upper, self.rows.order, self.inverse[:, 0], x[:, 0])
         else:
             self._kernels.solve_upper_transposed_block(*self.rows.upper, self.rows.order, self.inverse, x)
-        return x, self.inverse_b * rb
+        return x
 
-    def norm(self, q: Array, qb: Array) -> float:
-        """||G'q||, the size of the residual of the weights that has the coordinates q."""
+    def residual(self, q: Array) -> Array:
+        """G'q, the residual of the weights that has the coordinates q."""
         out = np.zeros_like(q)
         self._kernels.multiply_upper_transposed(*self.rows.upper, self.rows.order, self.inverse, q, out)
-        return float(np.sqrt(np.vdot(out, out) + np.sum((qb / self.inverse_b) ** 2)))
+        return out
 
-    def times(self, v: Array, vb: Array) -> tuple[Array, Array]:
+    def times(self, v: Array) -> Array:
         """G^-T H G^-1 v = u + G^-T ((L - S)'u + Delta theta); theta = G^-1 v, u = F theta = v + (L - S) theta."""
-        if self._ridge is not None:
-            return self._times_in_one_pass(v, vb)
-        theta, b = self.to_weights(v, vb)
-        out, out_b = self.curvature.times(theta, b, self.rows)
+        theta = self.to_weights(v)
+        out = self.curvature.times(theta, self.rows)
         u = v.copy()
         self._kernels.add_lower_product_block(*self.rows.lower, self.rows.order, self.shift, theta, u, out)
-        out, out_b = self.pull(out, out_b)
+        out = self.pull(out)
         out += u
-        return out, out_b
+        return out
 
-    def _times_in_one_pass(self, v: Array, vb: Array) -> tuple[Array, Array]:
-        """The same where nothing but the data and a ridge is added to F'F: without an array in between."""
-        objective, out = self.curvature.objective, np.empty_like(v)
-        assert objective.compiled is not None
-        total = self._kernels.triangular_product(
-            objective.compiled.arrays,
-            self.curvature.rows[:, 0],
-            self.rows.upper,
-            self.rows.lower,
-            self.rows.order,
-            (self.inverse[:, 0], self.shift[:, 0], self._ridge),
-            v[:, 0],
-            float(self.inverse_b[0] * vb[0]),
-            self._work,
-            out[:, 0],
-        )
-        return out, self.inverse_b * (total if objective.intercept else 0.0)
+    @cached_property
+    def compiled(self) -> tuple[tuple[Any, ...], int] | None:
+        """What the compiled loop takes: where nothing but the data and a ridge is added to F'F."""
+        objective, rows = self.curvature.objective, self.rows
+        if objective.compiled is None or not objective.quadratic.rest_is_diagonal:
+            return None
+        design = objective.compiled.arrays
+        diagonals = (self.inverse[:, 0], self.shift[:, 0], 2.0 * objective.quadratic.weights)
+        centring = self.curvature.centring(self.pull(self.curvature.centre))
+        arguments = (design, self.curvature.rows[:, 0], rows.upper, rows.lower, rows.order, diagonals, centring)
+        return arguments, len(design[1]) + len(rows.upper[1]) + len(rows.lower[1]) + len(rows.order)
 
 
-def _inverse_root(diagonal: Array) -> Array:
+def inverse_root(diagonal: Array) -> Array:
+    """1 / sqrt(diagonal), bounded."""
     floor = 1e-14 * max(float(diagonal.max(initial=0.0)), 1e-280)
     return np.asarray(1.0 / np.sqrt(np.maximum(diagonal, floor)))
 
@@ -238,7 +217,7 @@ def coordinates(curvature: Curvature) -> Diagonal | Triangular:
     """The coordinates for a Hessian: triangular where the factor outweighs the rest, and has the rows for it."""
     quadratic = curvature.objective.quadratic
     by_factor = 2.0 * quadratic.factor_diagonal[:, None]
-    rest = curvature.diagonal()[0] - by_factor
+    rest = curvature.centred_diagonal() - by_factor
     heavy = np.count_nonzero((rest > MOST_REST * by_factor) & (by_factor > 0))
     if 2 * heavy >= rest.shape[1] * np.count_nonzero(by_factor):
         return Diagonal(curvature)

@@ -233,3 +233,89 @@ def add_product_block(indptr: np.ndarray, indices: np.ndarray, data: Array, scal
             value, other = scale * data[t], p[indices[t]]
             for j in range(k):
                 row[j] += value * other[j]
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def measured(
+    upper: tuple[np.ndarray, np.ndarray, Array], order: np.ndarray, inverse: Array, r: Array, q: Array
+) -> float:
+    """q = G'r; returns its norm. Without order, G is its diagonal."""
+    total = 0.0
+    for i in range(r.size):
+        q[i] = r[i] / inverse[i]
+    indptr, indices, data = upper
+    for t in range(order.size):
+        i = order[t]
+        for e in range(indptr[t], indptr[t + 1]):
+            q[indices[e]] += data[e] * r[i]
+    for i in range(q.size):
+        total += q[i] * q[i]
+    return float(np.sqrt(total))
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def conjugate_gradients(
+    design: tuple[np.ndarray, np.ndarray, Array],
+    weights: Array,
+    upper: tuple[np.ndarray, np.ndarray, Array],
+    lower: tuple[np.ndarray, np.ndarray, Array],
+    order: np.ndarray,
+    diagonals: tuple[Array, Array, Array],
+    centring: Array,
+    vectors: Array,
+    numbers: Array,
+    limits: tuple[float, float, int],
+) -> bool:
+    """Some steps of conjugate gradients with smoothing, as in :class:`NewtonStep`; returns whether they have ended.
+
+    The products are :func:`triangular_product`, or without order :func:`diagonal_product`. ``vectors`` are the residual
+    r, the direction p, the step s, the smoothed step and its residual, and scratch space; ``numbers`` are the steps so
+    far, the decrease, the energy r'r, the size of the smoothed residual and its ratio to that in coordinates.
+    """
+    r, p, s, average, q, hp = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
+    work, inverse = vectors[6:], diagonals[0]
+    accuracy, patience, count = limits
+    triangular = order.size > 0
+    for _ in range(count):
+        b = 0.0
+        for i in range(p.size):
+            b += centring[i] * p[i]
+        if triangular:
+            triangular_product(design, weights, upper, lower, order, diagonals, p, b, work, hp)
+        else:
+            diagonal_product(design, weights, upper, (inverse, diagonals[2]), p, b, work[0], hp)
+        curved = 0.0
+        for i in range(p.size):
+            curved += p[i] * hp[i]
+        energy = numbers[2]
+        if not curved > 0.0:
+            return True
+        length = energy / curved
+        gain = 0.5 * length * energy
+        numbers[0] += 1.0
+        numbers[1] += gain
+        fresh, size, along = 0.0, 0.0, 0.0
+        for i in range(p.size):
+            s[i] += length * p[i]
+            r[i] -= length * hp[i]
+            fresh += r[i] * r[i]
+            change = (r[i] if triangular else r[i] / inverse[i]) - q[i]
+            size += change * change
+            along += change * q[i]
+        share = min(max(-along / size, 0.0), 1.0) if size > 0.0 else 0.0
+        ratio, total = fresh / energy, 0.0
+        for i in range(p.size):
+            q[i] += share * ((r[i] if triangular else r[i] / inverse[i]) - q[i])
+            total += q[i] * q[i]
+            average[i] += share * (s[i] - average[i])
+            p[i] = r[i] + ratio * p[i]
+        numbers[2] = fresh
+        numbers[3] = np.sqrt(total)
+        if triangular:
+            numbers[3] *= numbers[4]
+            if numbers[3] <= accuracy:
+                numbers[3] = measured(upper, order, inverse, q, hp)
+                numbers[4] = 0.9 * numbers[3] / max(np.sqrt(total), 1e-300)
+        if numbers[3] <= accuracy or numbers[0] * gain <= patience * numbers[1] or not fresh > 0.0:
+            return True
+    return False

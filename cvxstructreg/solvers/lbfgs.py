@@ -14,7 +14,8 @@ import numpy as np
 
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.solvers.coordinates import Diagonal
+from cvxstructreg.solvers.coordinates import inverse_root
+from cvxstructreg.solvers.curvature import Curvature
 from cvxstructreg.solvers.iterate import Iterate, Refusal
 from cvxstructreg.solvers.smooth_objective import SmoothObjective, State, minimise_over, refusal
 
@@ -36,16 +37,16 @@ def run(problem: Problem, start: Iterate, tol: float, memory: int = 10, scaled: 
         raise ValueError(f"memory must be at least 1, got {memory}")
     objective = SmoothObjective(problem)
     at = objective.state(start.theta.copy(), start.b.copy())
-    space = Diagonal(objective.curvature(at)) if scaled else None
+    scaling = _scaling(objective, at) if scaled else None
     pairs: deque[tuple[Array, Array]] = deque(maxlen=memory)
-    value, gradient = objective.value(at), _pulled(objective, at, space)
+    value, gradient = objective.value(at), _pulled(objective, at, scaling)
     for count in itertools.count(1):
         if scaled and count in RESCALE_AT:
-            space = Diagonal(objective.curvature(at))
-            gradient = _pulled(objective, at, space)
+            scaling = _scaling(objective, at)
+            gradient = _pulled(objective, at, scaling)
             pairs.clear()
         direction = -_inverse_times(pairs, gradient)
-        step = objective.state(*_unpacked(direction, space))
+        step = objective.state(*_unpacked(direction, scaling))
         moved, reached = minimise_over(objective, at, value, [step], max_steps=4)
         if not reached < value:
             if not pairs:
@@ -56,23 +57,29 @@ def run(problem: Problem, start: Iterate, tol: float, memory: int = 10, scaled: 
         length = np.vdot(at.to(moved).theta, step.theta) + np.vdot(moved.b - at.b, step.b)
         length /= np.vdot(step.theta, step.theta) + np.vdot(step.b, step.b)
         at, value, before = objective.state(moved.theta, moved.b), reached, gradient
-        gradient = _pulled(objective, at, space)
+        gradient = _pulled(objective, at, scaling)
         change = gradient - before
         if np.vdot(direction, change) > 0:
             pairs.append((length * direction, change))
         yield Iterate(at.theta, at.b)
 
 
-def _pulled(objective: SmoothObjective, at: State, space: Diagonal | None) -> Array:
+def _scaling(objective: SmoothObjective, at: State) -> Array:
+    """diag(H)^(-1/2) at a point, with the intercepts as a last row."""
+    diagonal, diagonal_b = Curvature(objective, at).diagonal()
+    return np.vstack([inverse_root(diagonal), inverse_root(diagonal_b)])
+
+
+def _pulled(objective: SmoothObjective, at: State, scaling: Array | None) -> Array:
     """The gradient in the scaled coordinates, with the intercepts as a last row."""
-    gradient, slope = objective.gradient(at)
-    return np.vstack(space.pull(gradient, slope) if space is not None else (gradient, slope))
+    gradient = np.vstack(objective.gradient(at))
+    return gradient if scaling is None else scaling * gradient
 
 
-def _unpacked(x: Array, space: Diagonal | None) -> tuple[Array, Array]:
+def _unpacked(x: Array, scaling: Array | None) -> tuple[Array, Array]:
     """Weights and intercepts of scaled coordinates."""
-    theta, b = x[:-1], x[-1]
-    return space.to_weights(theta, b) if space is not None else (theta, b)
+    x = x if scaling is None else scaling * x
+    return x[:-1], x[-1]
 
 
 def _inverse_times(pairs: deque[tuple[Array, Array]], g: Array) -> Array:

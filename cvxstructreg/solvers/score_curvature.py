@@ -20,7 +20,7 @@ class ScoreCurvature:
 
     def __init__(self, parts: NormalForm, scores: Array) -> None:
         self._forms = parts.score_forms
-        self._pieces = [PieceCurvature(piece, piece.forward(scores)) for piece in parts.score_pieces]
+        self.pieces = [PieceCurvature(piece, piece.forward(scores)) for piece in parts.score_pieces]
         self.shape = scores.shape
 
     def diagonal(self) -> Array:
@@ -28,14 +28,29 @@ class ScoreCurvature:
         total = np.zeros(self.shape)
         for scaled in self._forms:
             total += 2.0 * scaled.scale * scaled.form.main_diagonal[:, None]
-        for piece in self._pieces:
+        for piece in self.pieces:
             total += piece.diagonal()
+        return total
+
+    def between_constants(self) -> Array:
+        """The k x k matrix of 1'phi''(F) 1, for scores that are the same in all rows."""
+        k = self.shape[1]
+        total = np.zeros((k, k))
+        for scaled in self._forms:
+            ones = np.ones((self.shape[0], 1))
+            total += float(np.sum(scaled.grad(ones))) * np.eye(k)
+        for piece in self.pieces:
+            total += piece.between_constants()
         return total
 
     def times(self, p: Array) -> Array:
         """phi''(F) p."""
-        products = [scaled.grad(p) for scaled in self._forms] + [piece.times(p) for piece in self._pieces]
+        products = [scaled.grad(p) for scaled in self._forms] + [piece.times(p) for piece in self.pieces]
         return sum(products[1:], start=products[0])
+
+    def times_each(self, several: Array) -> Array:
+        """phi''(F) times each of several p."""
+        return np.stack([self.times(p) for p in several])
 
 
 class PieceCurvature:
@@ -62,17 +77,33 @@ class PieceCurvature:
             return diagonal
         return np.asarray((K.multiply(K) if sp.issparse(K) else K**2).T @ diagonal)
 
+    def between_constants(self) -> Array:
+        """1'K' atom''(z) K 1, k x k."""
+        k = self.z.shape[1]
+        if self.rows is None or self.piece.K is not None:
+            columns = [np.sum(self.times(np.tile(unit, (self._n_rows, 1))), axis=0) for unit in np.eye(k)]
+            return np.column_stack(columns)
+        direct, root = self.rows
+        total = np.diag(direct.sum(axis=0))
+        return total if root is None else total - root.T @ root
+
+    @property
+    def _n_rows(self) -> int:
+        return len(self.z) if self.piece.K is None else int(self.piece.K.shape[1])
+
     def times(self, p: Array) -> Array:
         """The Hessian times p."""
-        x = self.piece.forward(p)
+        return self.piece.adjoint(self.bent(self.piece.forward(p)))
+
+    def bent(self, x: Array) -> Array:
+        """scale * atom''(z) x."""
         if self.rows is None:
-            bent = self.piece.scale * self.piece.atom.hessp(self.z, x)
-        else:
-            direct, root = self.rows if x.dtype == np.float64 else self._single
-            bent = direct * x
-            if root is not None:
-                bent -= root * np.einsum("ij,ij->i", root, x)[:, None]
-        return self.piece.adjoint(bent)
+            return self.piece.scale * self.piece.atom.hessp(self.z, x)
+        direct, root = self.rows if x.dtype == np.float64 else self._single
+        bent = direct * x
+        if root is not None:
+            bent -= root * np.einsum("ij,ij->i", root, x)[:, None]
+        return bent
 
     @cached_property
     def _single(self) -> tuple[Array, Array | None]:

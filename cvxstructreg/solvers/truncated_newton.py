@@ -10,16 +10,18 @@ steps on.)
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import objective_scale
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.solvers.coordinates import Diagonal, coordinates
+from cvxstructreg.core.quadratic_conjugate import conjugate_bound, refined_by
+from cvxstructreg.solvers.conjugate_gradients import NewtonStep
+from cvxstructreg.solvers.curvature import Curvature
 from cvxstructreg.solvers.iterate import Iterate, Refusal
-from cvxstructreg.solvers.smooth_objective import Curvature, SmoothObjective, minimise_over, refusal
+from cvxstructreg.solvers.smooth_objective import SmoothObjective, State, minimise_over, refusal
 
 NAME = "newton"
 ITERATES = True
@@ -29,7 +31,7 @@ REFRESH_EVERY = 5
 #: Conjugate gradients stop when a step gains less than PATIENCE * doubt times the average step so far, or when the
 #: residual is ACCURACY times the gradient at which the tolerance is met. After m conjugate gradient steps doubt falls
 #: by 1 / (m + 1) at most: a step that was short says little about longer ones.
-PATIENCE, ACCURACY = 3.0, 0.9
+PATIENCE, ACCURACY, AIM = 3.0, 0.9, 0.8
 #: Where a whole step keeps less than BROKEN of what the model promised, the model does not see the kinks of the second
 #: derivative (squared hinge) that the step crosses: the next ones take the largest curvature within a distance of the
 #: scores, NEAR at first, four times as far after each such step and half as far after one that kept its promise. Doubt
@@ -37,9 +39,6 @@ PATIENCE, ACCURACY = 3.0, 0.9
 BROKEN, NEAR, PERSISTENCE = 0.25, 0.05, 0.2
 #: Differences of objectives below this part of them have no digits left.
 ROUND_OFF = 1e-10
-#: Conjugate gradients that have to reduce the residual by less than this work in single precision, at half the memory
-#: traffic; what round-off leaves is for the next Newton step, whose gradient is in double precision.
-LEAST_SINGLE = 1e-4
 
 
 def accepts(problem: Problem) -> Refusal | None:
@@ -50,21 +49,27 @@ def accepts(problem: Problem) -> Refusal | None:
 def run(problem: Problem, start: Iterate, tol: float, max_cg: int = 1000) -> Iterator[Iterate]:
     """``max_cg`` limits the conjugate gradient steps for one Newton step."""
     objective = SmoothObjective(problem)
-    mu = float(problem.normal_form.ridge.min())
+    proof = Proof(objective)
     at = objective.state(start.theta.copy(), start.b.copy())
     value, before, doubt, promised, ahead = objective.value(at), None, 1.0, np.inf, 0.0
     for count in itertools.count(1):
-        gradient, slope_b = objective.gradient(at)
-        size = _norm(gradient, slope_b)
-        # the gap is at most |g|^2 / (4 mu); aim at half of what is asked
-        goal = 0.5 * tol * objective_scale(problem, value)
-        reach = float(np.sqrt(4.0 * mu * goal))
-        close = size <= reach or (promised <= 0.01 * goal and doubt <= 0.1)
+        curvature = Curvature(objective, at, ahead)
+        gradient, slope_b = curvature.gradient(at)
+        size = float(np.linalg.norm(gradient))
+        # the gap is at most |g|^2 / (4 mu); aim at somewhat less than is asked
+        allowed = tol * objective_scale(problem, value)
+        reach = float(np.sqrt(4.0 * proof.least_ridge * AIM * allowed))
+        close = size <= reach or (promised <= 0.005 * allowed and doubt <= 0.1)
         if close or count > 1:
             yield Iterate(at.theta, at.b, promising=bool(close))
-        solver = NewtonStep(objective.curvature(at, ahead), max_cg)
+        solver = NewtonStep(curvature, max_cg)
         patience = (PERSISTENCE if ahead else PATIENCE) * doubt
-        step = objective.state(*solver.solve(gradient, slope_b, ACCURACY * min(size, reach), patience))
+        theta = solver.solve(gradient, min(ACCURACY * size, proof.look(reach)), patience, proof.excess(AIM * allowed))
+        if solver.enough:
+            trial, missed = _linearised(objective, at, curvature, solver.average(), slope_b)
+            if missed + proof.gap <= allowed:
+                yield trial
+        step = curvature.step(theta, slope_b)
         promised = solver.decrease
         kept = value - objective.value(at.moved([step], np.ones(1)))
         doubt = _doubt(promised, kept, value, doubt / (1.0 + solver.steps))
@@ -74,7 +79,7 @@ def run(problem: Problem, start: Iterate, tol: float, max_cg: int = 1000) -> Ite
         if not reached < value:
             # at the end of the digits of the objective the gradient may still have some
             moved, reached = at.moved([step], np.ones(1)), value
-            if not _norm(*objective.gradient(moved)) < 0.5 * size:
+            if not np.linalg.norm(curvature.gradient(moved)[0]) < 0.5 * size:
                 yield Iterate(at.theta, at.b, exhausted=True)
                 return
         before = at.to(moved)
@@ -82,8 +87,54 @@ def run(problem: Problem, start: Iterate, tol: float, max_cg: int = 1000) -> Ite
         at, value = objective.state(moved.theta, moved.b) if count % REFRESH_EVERY == 0 else moved, reached
 
 
-def _norm(x: Array, xb: Array) -> float:
-    return float(np.sqrt(np.vdot(x, x) + np.vdot(xb, xb)))
+class Proof:
+    """The gap that a residual r of the optimality conditions leaves, 1/4 r'M^-1 r, or a bound of it."""
+
+    def __init__(self, objective: SmoothObjective) -> None:
+        self.ridge = objective.parts.ridge
+        self.least_ridge = float(self.ridge.min())
+        self.times, self.diagonal = objective.quadratic.apply, refined_by(objective.parts)
+        self.looseness = 1.0 if self.diagonal is None else 2.0  # of |r| / (4 mu)^(1/2) as a bound, as seen last
+        self.gap = np.inf
+
+    def look(self, reach: float) -> float:
+        """The size of a residual that may be small enough, where ``reach`` certainly is."""
+        return self.looseness * reach
+
+    def excess(self, allowed: float) -> Callable[[Array], float]:
+        """By which factor a residual is too large for a gap."""
+
+        def factor(r: Array) -> float:
+            simple = float(np.sum(r**2 / self.ridge[:, None])) / 4.0 if self.least_ridge > 0 else np.inf
+            self.gap = simple
+            if self.diagonal is not None and simple > allowed:
+                self.gap = conjugate_bound(self.times, self.diagonal, self.ridge, r)
+                self.looseness = float(np.sqrt(float(np.vdot(r, r)) / (4.0 * self.least_ridge * self.gap)))
+            return float(np.sqrt(self.gap / allowed))
+
+        return factor
+
+
+def _linearised(
+    objective: SmoothObjective, at: State, curvature: Curvature, theta: Array, slope_b: Array
+) -> tuple[Iterate, float]:
+    """The point at the end of a step with the dual point phi'(F) + phi''(F) (step), and what it misses to be exact.
+
+    The gradient at the end of the step has errors of second order; this dual point has none, and its conjugate is
+    second order in them.
+    """
+    step = curvature.step(theta, slope_b)
+    moved = at.moved([step], np.ones(1))
+    dual, missed = {}, 0.0
+    pieces = objective.parts.score_pieces
+    alone = objective.rowwise and len(pieces) == 1 and pieces[0].K is None and not objective.parts.score_forms
+    for piece, bending in zip(pieces, curvature.of_scores.pieces, strict=True):
+        x = piece.forward(step.scores)
+        u = piece.grad(bending.z) + (curvature.rows * x if alone else bending.bent(x))
+        z = piece.forward(moved.scores)
+        missed += piece.scale * piece.atom.value(z) + piece.conj(u) - float(np.vdot(u, z))
+        dual[piece.number] = u
+    return Iterate(moved.theta, moved.b, dual, promising=True), missed
 
 
 def _doubt(promised: float, kept: float, value: float, least: float) -> float:
@@ -94,52 +145,3 @@ def _doubt(promised: float, kept: float, value: float, least: float) -> float:
     if promised <= ROUND_OFF * abs(value):
         return least  # the difference of two values has no digits left to tell
     return float(np.clip(max(abs(1.0 - kept / promised), least), 1e-8, 1.0))
-
-
-class NewtonStep:
-    """H s = -g by conjugate gradients in coordinates v, s = G^-1 v.
-
-    They stop when ||H s + g|| <= accuracy, or (Nash and Sofer 1990) when the steps no longer gain ``patience`` times
-    the average decrease of the quadratic model per step.
-    """
-
-    def __init__(self, curvature: Curvature, max_steps: int) -> None:
-        self.space, self.max_steps = coordinates(curvature), max_steps
-        self.single = curvature.in_single_precision and isinstance(self.space, Diagonal)
-        self.steps, self.decrease = 0, 0.0
-
-    def solve(self, gradient: Array, slope_b: Array, accuracy: float, patience: float) -> tuple[Array, Array]:
-        """The step; ``decrease`` is what the quadratic model promises of it."""
-        space = self.space
-        r, rb = space.pull(-gradient, -slope_b)
-        if self.single and accuracy >= LEAST_SINGLE * _norm(gradient, slope_b):
-            r = r.astype(np.float32)
-        s, sb = np.zeros_like(r), np.zeros_like(rb)
-        p, pb = r.copy(), rb
-        energy = float(np.vdot(r, r)) + float(np.vdot(rb, rb))
-        ratio = 0.0  # of ||G'r|| to ||r|| when last measured: measuring takes a pass over the factor
-        while self.steps < self.max_steps and energy > 0:
-            hp, hb = space.times(p, pb)
-            curved = float(np.vdot(p, hp)) + float(np.vdot(pb, hb))
-            if curved <= 0:
-                break
-            self.steps += 1
-            length = energy / curved
-            gain = 0.5 * length * energy
-            self.decrease += gain
-            s += length * p
-            sb += length * pb
-            r -= length * hp
-            rb = rb - length * hb
-            was, energy = energy, float(np.vdot(r, r)) + float(np.vdot(rb, rb))
-            if self.steps * gain <= patience * self.decrease:
-                break
-            if ratio * np.sqrt(energy) <= accuracy:
-                norm = space.norm(r, rb)
-                if norm <= accuracy:
-                    break
-                ratio = 0.9 * norm / np.sqrt(energy)
-            p *= energy / was
-            p += r
-            pb = rb + (energy / was) * pb
-        return space.to_weights(s.astype(float), sb)

@@ -1,0 +1,141 @@
+"""Conjugate gradients for one Newton step, and an average of their steps with a small residual.
+
+The objective falls fastest along the steps of conjugate gradients, but their residual, of which a certificate is made,
+jumps up and down. *Residual smoothing* (Schoenauer 1987; Zhou and Walker 1994) averages the steps so that the residual
+only falls: it is several times smaller where convergence is slow, for a few passes over vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+
+import numpy as np
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.solvers.coordinates import Diagonal, coordinates
+from cvxstructreg.solvers.curvature import Curvature
+
+#: Conjugate gradients that have to reduce the residual by less than this work in single precision, at half the memory
+#: traffic; what round-off leaves is for the next Newton step, whose gradient is in double precision. So do those whose
+#: patience is above LEAST_PATIENCE: they end before round-off matters.
+LEAST_SINGLE, LEAST_PATIENCE = 1e-4, 0.05
+#: Multiplications in one call of compiled code, from which an interrupt has to wait for the return.
+AT_ONCE = 50_000_000
+#: With several outputs a Newton step costs several products beside its conjugate gradients, which take some steps then.
+LEAST_STEPS = 4
+
+#: Given (accuracy, patience), the step so far, the average and the residual of the average.
+Loop = Generator[tuple[Array, Array, Array], tuple[float, float], None]
+
+
+class NewtonStep:
+    """H s = -g by conjugate gradients in coordinates v, s = G^-1 v.
+
+    They stop when a smoothed residual is small enough, or (Nash and Sofer 1990) when the steps no longer gain
+    ``patience`` times the average decrease of the quadratic model per step. ``accuracy`` is the size of the smoothed
+    residual at which to look; ``excess(r)`` then says by how much it is still too large.
+    """
+
+    def __init__(self, curvature: Curvature, max_steps: int) -> None:
+        self.space, self.max_steps = coordinates(curvature), max_steps
+        self._by_weights = isinstance(self.space, Diagonal)
+        self._single = curvature.in_single_precision and self._by_weights
+        self._least = LEAST_STEPS if curvature.objective.shape[1] > 1 else 1
+        self.steps, self.decrease = 0, 0.0
+        self.size = np.inf  # of the smoothed residual, or a little less than that
+        self.enough = False
+
+    def solve(
+        self, gradient: Array, accuracy: float, patience: float, excess: Callable[[Array], float] | None = None
+    ) -> Array:
+        """The step; ``decrease`` is what the quadratic model promises of it."""
+        r = self.space.pull(-gradient)
+        loop = self._compiled_loop(r) if self.space.compiled is not None else None
+        if loop is None:
+            if self._single and (patience > LEAST_PATIENCE or accuracy >= LEAST_SINGLE * np.linalg.norm(gradient)):
+                r = r.astype(np.float32)
+            loop = self._loop(r)
+        next(loop)
+        while True:
+            before = self.steps
+            s, self._average, q = loop.send((accuracy, patience))
+            if not 0.0 < self.size <= accuracy or self.steps == before:
+                break
+            self._residual = q if self._by_weights else self.space.residual(q)
+            factor = excess(self._residual.astype(float)) if excess is not None else 1.0
+            self.enough = factor <= 1.0
+            if self.enough or self.steps >= self.max_steps:
+                break
+            accuracy = min(0.9, 0.95 / factor) * self.size
+        return self.space.to_weights(s.astype(float))
+
+    def average(self) -> Array:
+        """The average of the steps."""
+        return self.space.to_weights(self._average.astype(float))
+
+    def _loop(self, r: Array) -> Loop:
+        """Conjugate gradients with smoothing: takes when to stop, and gives step, average and its residual."""
+        s, p, average, q = np.zeros_like(r), r.copy(), np.zeros_like(r), self._measured(r)
+        energy, ratio = float(np.vdot(r, r)), 0.0
+        accuracy, patience = yield s, average, q
+        while True:
+            hp = self.space.times(p) if self.steps < self.max_steps and energy > 0 else p
+            curved = float(np.vdot(p, hp))
+            if self.steps >= self.max_steps or energy == 0 or curved <= 0:
+                accuracy, patience = yield s, average, q
+                continue
+            self.steps += 1
+            length = energy / curved
+            gain = 0.5 * length * energy
+            self.decrease += gain
+            s += length * p
+            r -= length * hp
+            was, energy = energy, float(np.vdot(r, r))
+            _smooth(s, self._measured(r), average, q)
+            self.size = float(np.linalg.norm(q))
+            if not self._by_weights:
+                # measuring takes a pass over the factor: once it may be small enough, by the ratio found last
+                total, self.size = self.size, ratio * self.size
+                if self.size <= accuracy:
+                    self.size = float(np.linalg.norm(self.space.residual(q)))
+                    ratio = 0.9 * self.size / max(total, 1e-300)
+            p *= energy / was
+            p += r
+            impatient = self.steps >= self._least and self.steps * gain <= patience * self.decrease
+            if self.size <= accuracy or impatient:
+                accuracy, patience = yield s, average, q
+
+    def _measured(self, r: Array) -> Array:
+        """The residual in the norm of the certificate, where that costs no more than a pass over the vector."""
+        return self.space.residual(r) if self._by_weights else r.copy()
+
+    def _compiled_loop(self, r: Array) -> Loop:
+        """The same in compiled code, for one output."""
+        from cvxstructreg.solvers.kernels_newton import conjugate_gradients
+
+        assert self.space.compiled is not None
+        arguments, cost = self.space.compiled
+        vectors = np.zeros((8, len(r)))
+        vectors[0] = vectors[1] = r[:, 0]
+        vectors[4] = self._measured(r)[:, 0]
+        numbers = np.array([0.0, 0.0, float(np.vdot(r, r)), np.inf, 0.0])
+        found = vectors[2][:, None], vectors[3][:, None], vectors[4][:, None]
+        while True:
+            accuracy, patience = yield found
+            ended = numbers[2] == 0.0
+            while not ended and numbers[0] < self.max_steps:
+                count = int(min(max(1, AT_ONCE // cost), self.max_steps - numbers[0]))
+                ended = conjugate_gradients(*arguments, vectors, numbers, (accuracy, patience, count))
+            self.steps, self.decrease, self.size = int(numbers[0]), float(numbers[1]), float(numbers[3])
+
+
+def _smooth(s: Array, r: Array, average: Array, q: Array) -> None:
+    """Moves the average towards s, and its residual q towards r, as far as that makes q smaller."""
+    r -= q
+    size = float(np.vdot(r, r))
+    share = min(max(-float(np.vdot(r, q)) / size, 0.0), 1.0) if size > 0 else 0.0
+    if share > 0:
+        r *= share
+        q += r
+        average *= 1.0 - share
+        average += share * s

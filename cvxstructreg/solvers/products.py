@@ -1,0 +1,110 @@
+"""Products with sparse and dense matrices: compiled where that pays, for one column or several."""
+
+from __future__ import annotations
+
+import sys
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.core.atom import Array
+
+#: From this many stored entries on, compiled products pay for loading the compiler.
+COMPILE_FROM = 50_000
+
+
+class GramProduct:
+    """scale * A'A p for a sparse matrix A."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.forward = Product(matrix)
+        self._weights = np.ones((matrix.shape[0], 1))
+
+    @cached_property
+    def _adjoint(self) -> Product:
+        return Product(by_rows(self.forward.matrix.T))
+
+    @property
+    def compiled(self) -> bool:
+        """Whether compiled products are used."""
+        return self.forward.compiled is not None
+
+    def add(self, p: Array, scale: float, out: Array) -> None:
+        """out += scale * A'A p."""
+        if self.forward.compiled is not None and p.shape[1] == 1:
+            self.forward.compiled.add_gram(scale * self._weights, p, 0.0, out)
+        else:
+            self._adjoint.add(self.forward.plus(np.zeros(1), p), scale, out)
+
+
+class Product:
+    """A p for a matrix A, dense or sparse; compiled where A is sparse and p has several columns."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix
+        self.compiled = CompiledRows(matrix) if _compile(matrix) else None
+
+    def plus(self, start: Array, p: Array) -> Array:
+        """start + A p."""
+        if self.compiled is None or p.shape[1] == 1:
+            return np.asarray(self.matrix @ p) + start
+        out = np.empty((self.matrix.shape[0], p.shape[1]), dtype=p.dtype)
+        out[:] = start
+        self.compiled.add_product(p, 1.0, out)
+        return out
+
+    def add(self, p: Array, scale: float, out: Array) -> None:
+        """out += scale * A p."""
+        if self.compiled is None or p.shape[1] == 1:
+            out += scale * (self.matrix @ p)
+        else:
+            self.compiled.add_product(p, scale, out)
+
+
+def squared(matrix: Any) -> Any:
+    """The squares of the entries, of a sparse matrix with the same indices."""
+    return matrix._with_data(matrix.data**2, copy=False) if sp.issparse(matrix) else matrix**2
+
+
+def by_rows(matrix: Any) -> Any:
+    """The matrix in CSR format if it is sparse."""
+    return sp.csr_array(matrix) if sp.issparse(matrix) else matrix
+
+
+class CompiledRows:
+    """A CSR matrix A in the types of the compiled kernels."""
+
+    def __init__(self, matrix: Any) -> None:
+        from cvxstructreg.solvers import kernels_newton
+
+        self._kernels = kernels_newton
+        self.arrays = (
+            np.ascontiguousarray(matrix.indptr, dtype=np.uint32),
+            np.ascontiguousarray(matrix.indices, dtype=np.int32).view(np.uint32),
+            np.ascontiguousarray(matrix.data, dtype=np.float64),
+        )
+
+    def add_gram(self, weights: Array, p: Array, shift: float, out: Array) -> float:
+        """out += A'u, u = weights * (A p + shift), in one pass over A, for one column; returns the sum of u."""
+        column = np.ascontiguousarray(p[:, 0])
+        weight = np.ascontiguousarray(weights[:, 0])
+        return float(self._kernels.add_gram_product(*self.arrays, weight, column, shift, out[:, 0]))
+
+    def add_product(self, p: Array, scale: float, out: Array) -> None:
+        """out += scale * A p."""
+        arrays = self.arrays if p.dtype == np.float64 else self._single
+        self._kernels.add_product_block(*arrays, arrays[2].dtype.type(scale), np.ascontiguousarray(p), out)
+
+    @cached_property
+    def _single(self) -> tuple[Any, Any, Any]:
+        """The arrays with values in single precision."""
+        return *self.arrays[:2], self.arrays[2].astype(np.float32)
+
+
+def _compile(matrix: Any) -> bool:
+    """Whether compiled products pay: always once the compiler is there, else for large matrices only."""
+    if not sp.issparse(matrix) or matrix.format != "csr" or matrix.nnz >= 2**31:
+        return False
+    return matrix.nnz >= COMPILE_FROM or "cvxstructreg.solvers.kernels_newton" in sys.modules
