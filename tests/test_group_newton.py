@@ -198,6 +198,22 @@ def test_more_features_than_join_at_once(monkeypatch):
     assert_agree(problem.solve("group_newton"), problem.solve("cvxpy"))
 
 
+@pytest.mark.parametrize("kind", [basic, multinomial, no_l1])
+def test_selected_groups_by_the_copies(kind):
+    """The copies of groups whose multipliers are inside their balls are zero, also where a solver leaves tiny weights."""
+    problem = build(kind, 21, False)
+    number, term = next((n, t) for n, t in enumerate(problem.terms) if isinstance(t.atom, csr.GroupLasso))
+    exact = problem.solve("group_newton", tol=1e-10)
+    expected = term.atom.selected(exact.coef)
+    kept = term.atom.selected(exact.coef, exact.dual[number], term.scale)
+    np.testing.assert_array_equal(kept, expected)
+    noisy = exact.coef + 1e-9
+    assert len(term.atom.selected(noisy)) == len(term.atom.groups)
+    np.testing.assert_array_equal(term.atom.selected(noisy, exact.dual[number], term.scale), expected)
+    with pytest.raises(ValueError, match="one row for each"):
+        term.atom.selected(exact.coef, exact.dual[number][:-1])
+
+
 def test_auto_prefers_it_to_admm():
     problem = build(basic, 1, False)
     names = [module.NAME for module in registry.accepting(problem)]
@@ -211,7 +227,7 @@ def test_auto_prefers_it_to_admm():
         (csr.L1(), csr.Logistic, "there are no groups"),
         (csr.Box(-1, 1) + csr.GroupLasso(csr.Groups([[0, 1, 2]])), csr.Logistic, "bounds"),
         (csr.GroupLasso(csr.Groups([[0, 1, 2]])), csr.Hinge, "Hessian"),
-        (csr.LatentGroupLasso(csr.Groups([[0, 1, 2]])), csr.Logistic, "not a sum of norms"),
+        (csr.LatentGroupLasso(csr.Groups([[0, 1, 2]])), csr.Logistic, "not a sum of norms.*admm"),
         (csr.FusedLasso(csr.Graph.from_edges([(0, 1), (1, 2)])), csr.Logistic, "not a sum of norms"),
     ],
 )

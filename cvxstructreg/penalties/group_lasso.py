@@ -79,19 +79,45 @@ class GroupLasso(Atom):
             norm_sum(np.array(groups.indptr), indices, np.array(groups.weights), np.ascontiguousarray(z[:, 0]))
         )
 
-    def selected(self, coef: Any) -> NDArray[np.int64]:
-        """The numbers of the groups with a weight that is not zero, where their cost is counted.
+    def selected(
+        self, coef: Any, multipliers: Any = None, strength: float = 1.0, slack: float = 1e-3
+    ) -> NDArray[np.int64]:
+        """The numbers of the groups that are kept: with a weight that is not zero, and where their cost is counted.
 
-        It goes by the weights as they are. ``group_newton`` sets weights to zero with the copies of their groups as far
-        as its tolerance allows; a tighter one may select fewer groups, and other solvers may leave tiny weights.
+        By the weights alone, tiny ones that a solver has left count too. The copies v_g of the weights say more: v_g is
+        zero where the multiplier of its group is inside its ball, ||q_g|| < strength * c_g.
+
+        Parameters
+        ----------
+        coef : array of shape (d,) or (d, k)
+        multipliers : array, optional
+            The q_g one after the other: ``solution.dual[number]`` with the number of this term in the objective.
+        strength : float
+            The strength of the term.
+        slack : float
+            By which part of its radius a multiplier must be inside for the copy to count as zero; about the size of
+            the errors of multipliers, which are larger than those of the objective.
 
         Examples
         --------
         >>> from cvxstructreg import Groups
-        >>> GroupLasso(Groups([[0, 1], [1, 2], [3]], n_features=4)).selected([0.0, 0.0, 1.5, 0.0])
+        >>> penalty = GroupLasso(Groups([[0, 1], [1, 2], [3]], n_features=4))
+        >>> penalty.selected([0.0, 0.0, 1.5, 1e-9])
+        array([1, 2])
+        >>> penalty.selected([0.0, 0.0, 1.5, 1e-9], multipliers=[0.1, 0.2, 0.0, 1.0, 0.3])
         array([1])
         """
-        return np.flatnonzero((self.groups.norms(coef) > 0) & (self.groups.weights > 0))
+        kept = (self.groups.norms(coef) > 0) & (self.groups.weights > 0)
+        if multipliers is not None:
+            q = np.asarray(multipliers, dtype=float)
+            q = q.reshape(len(q), -1)
+            if len(q) != self.groups.n_entries:
+                raise ValueError(
+                    f"multipliers must have one row for each of the {self.groups.n_entries} entries of the groups, "
+                    f"got {len(q)}; take solution.dual[number] with the number of this term"
+                )
+            kept &= self.split()[0].norms(q) >= (1.0 - slack) * strength * self.groups.weights
+        return np.flatnonzero(kept)
 
     def prox(self, v: Array, t: float) -> Array:
         """v - E'q with the q in the balls of radius t c_g that explains most of v."""

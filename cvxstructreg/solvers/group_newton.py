@@ -54,8 +54,10 @@ def accepts(problem: Problem) -> Refusal | None:
         return Refusal("there are no groups")
     for piece in parts.weight_pieces:
         if not piece.atom.can("blocks") or not _picks(piece):
-            # with a map that mixes weights, features at zero are not apart from the others, as a working set needs
-            return Refusal(f"{piece.atom!r} is not a sum of norms of groups of weights")
+            return Refusal(
+                f"{piece.atom!r} is not a sum of norms of groups of weights: where a term ties weights together, those "
+                "at zero are not apart from the others, as the working set needs; use solver='admm'"
+            )
     return None
 
 
