@@ -85,7 +85,8 @@ class GroupLasso(Atom):
         """The numbers of the groups that are kept: with a weight that is not zero, and where their cost is counted.
 
         By the weights alone, tiny ones that a solver has left count too. The copies v_g of the weights say more: v_g is
-        zero where the multiplier of its group is inside its ball, ||q_g|| < strength * c_g.
+        zero where the multiplier of its group is inside its ball, ||q_g|| < strength * c_g. (On the sphere it may be
+        zero too: multipliers of overlapping groups are not unique.)
 
         Parameters
         ----------
