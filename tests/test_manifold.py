@@ -310,6 +310,26 @@ def test_every_way_to_solve_with_the_graph(edges):
     assert operator.trace_bound(instance.gram) >= trace
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_compiled_product_is_that_of_its_plain_twin(dtype, monkeypatch):
+    from cvxstructreg.core import kernels_warp
+
+    instance = Instance(18, n=30, edges=90)
+    M, V = instance.graph.laplacian(), instance.gram.astype(dtype)
+    results = []
+    for run in (kernels_warp.one_plus_product, kernels_warp.one_plus_product.py_func):
+        monkeypatch.setattr(kernels_warp, "one_plus_product", run)
+        results.append(kernels_warp.one_plus(M, V))
+    accuracy = 10 * np.finfo(dtype).eps * np.abs(M).sum(axis=1).max()
+    assert results[0].dtype == dtype
+    assert np.allclose(*results, rtol=0.0, atol=accuracy)
+    assert np.allclose(results[0], np.eye(30) + M @ V.astype(float), rtol=0.0, atol=accuracy)
+    operator = GraphOperator([(1.0, QuadraticForm(factor=instance.graph.incidence()))], 30)
+    plain = operator.one_plus(V)
+    monkeypatch.setattr("cvxstructreg.core.warp.COMPILE_FROM", 1)
+    assert np.allclose(operator.one_plus(V), plain, rtol=0.0, atol=accuracy)
+
+
 def test_single_precision_factors_are_refined(monkeypatch):
     monkeypatch.setattr("cvxstructreg.core.warp.SINGLE_FROM", 1)
     instance = Instance(13, n=60, edges=200)

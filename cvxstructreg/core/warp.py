@@ -30,6 +30,8 @@ FORESEEN = 10.0
 STRONG = 1e4
 #: Columns of a large dense matrix that are multiplied at once by a sparse one: so many of all rows stay in the cache.
 COLUMNS, LARGE = 128, 1_000_000
+#: From this many rows on, the compiled product with a square matrix is worth loading it.
+COMPILE_FROM = 500
 
 
 class GraphOperator:
@@ -80,6 +82,16 @@ class GraphOperator:
         total = np.zeros_like(V) if self.matrix is None else _times(self.matrix.astype(V.dtype, copy=False), V)
         for c, form in self.operators:
             total += c * form.apply(V)
+        return total
+
+    def one_plus(self, V: Array) -> Array:
+        """I + M V for a square V."""
+        if self.n >= COMPILE_FROM and not self.operators and sp.issparse(self.matrix):
+            from cvxstructreg.core.kernels_warp import one_plus
+
+            return one_plus(self.matrix, V)
+        total = self.apply(V)
+        np.einsum("ii->i", total)[:] += 1.0
         return total
 
     def apply_by_edges(self, V: Array) -> Array:
@@ -174,8 +186,7 @@ class Warp:
     def _system(self, single: bool) -> Any:
         """The LU factors of I + M gram."""
         operator, gram = self._part
-        system = operator.apply(gram.astype(np.float32) if single else gram)
-        np.einsum("ii->i", system)[:] += 1.0
+        system = operator.one_plus(gram.astype(np.float32) if single else gram)
         # the transposed view is in Fortran order, and the factors of the transposed matrix serve as well
         getrf = scipy.linalg.lapack.sgetrf if single else scipy.linalg.lapack.dgetrf
         lu, pivots, failed = getrf(np.ascontiguousarray(system, np.float32 if single else None).T, overwrite_a=True)
