@@ -20,6 +20,7 @@ from cvxstructreg.solvers import (
     smooth_objective,
     truncated_newton,
 )
+from cvxstructreg.solvers import curvature as curvature_module
 from cvxstructreg.solvers.curvature import Curvature
 from cvxstructreg.solvers.iterate import Iterate
 from random_problems import kernel_problem, linear_problem, random_graph
@@ -230,6 +231,22 @@ def test_the_intercepts_follow_the_weights(loss, intercept, compiled):
     step = curvature.step(np.linalg.lstsq(expected, -reduced.ravel())[0].reshape(4, k), slope_b)
     left = whole(np.vstack([step.theta, step.b])) + np.vstack([gradient, slope])
     np.testing.assert_allclose(left, 0.0, atol=1e-8)
+
+
+def test_products_by_blocks_of_rows_are_products(monkeypatch):
+    """Dense data, with blocks that do not divide the rows, and as a whole."""
+    rng = np.random.default_rng(16)
+    X = rng.normal(size=(23, 4))
+    problem = csr.Problem(csr.Linear(X), csr.Logistic(np.arange(23) % 2) + 0.3 * csr.Ridge())
+    objective = smooth_objective.SmoothObjective(problem)
+    bending = Curvature(objective, objective.state(rng.normal(size=(4, 1)), np.ones(1)))
+    rows = bending.rows[:, 0]
+    centred = X - (rows @ X) / rows.sum()
+    expected = centred.T @ (rows[:, None] * centred) + 0.6 * np.eye(4)
+    for size, least in ((20, 1), (20, 16)):
+        monkeypatch.setattr(curvature_module, "BLOCK", size)
+        monkeypatch.setattr(curvature_module, "LEAST_ROWS", least)
+        np.testing.assert_allclose(_dense(bending.times, 4, 1), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("most_rest", [0.0, np.inf])

@@ -21,7 +21,8 @@ from cvxstructreg.solvers.curvature import Curvature
 LEAST_SINGLE, LEAST_PATIENCE = 1e-4, 0.05
 #: Multiplications in one call of compiled code, from which an interrupt has to wait for the return.
 AT_ONCE = 50_000_000
-#: With several outputs a Newton step costs several products beside its conjugate gradients, which take some steps then.
+#: Outside compiled loops (several outputs, small or dense data) a Newton step costs several products beside its
+#: conjugate gradients, which take at least so many steps then.
 LEAST_STEPS = 4
 
 #: Given (accuracy, patience), the step so far, the average and the residual of the average.
@@ -40,7 +41,6 @@ class NewtonStep:
         self.space, self.max_steps = coordinates(curvature), max_steps
         self._by_weights = isinstance(self.space, Diagonal)
         self._single = curvature.in_single_precision and self._by_weights
-        self._least = LEAST_STEPS if curvature.objective.shape[1] > 1 else 1
         self.steps, self.decrease = 0, 0.0
         self.size = np.inf  # of the smoothed residual, or a little less than that
         self.enough = False
@@ -101,7 +101,7 @@ class NewtonStep:
                     ratio = 0.9 * self.size / max(total, 1e-300)
             p *= energy / was
             p += r
-            impatient = self.steps >= self._least and self.steps * gain <= patience * self.decrease
+            impatient = self.steps >= LEAST_STEPS and self.steps * gain <= patience * self.decrease
             if self.size <= accuracy or impatient:
                 accuracy, patience = yield s, average, q
 

@@ -10,16 +10,20 @@ derivative of the losses by the scores, linearised along a solution, is in balan
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from cvxstructreg.core.atom import Array
 from cvxstructreg.solvers.coordinates import PivotedRows
+from cvxstructreg.solvers.products import Product
 from cvxstructreg.solvers.score_curvature import ScoreCurvature
 from cvxstructreg.solvers.smooth_objective import SmoothObjective, State
 
 #: What centring leaves of a diagonal entry is at least this part of it: less would be round-off.
 LEAST_CENTRED = 1e-6
+#: Numbers in a block of rows of dense data, and rows below which blocks do not pay.
+BLOCK, LEAST_ROWS = 1 << 16, 16
 
 
 class Curvature:
@@ -74,7 +78,7 @@ class Curvature:
     @cached_property
     def centre(self) -> Array:
         """X' times the diagonal of phi''."""
-        return self.objective.adjoint.plus(np.zeros(1), self.rows)
+        return self._pulled(self.objective.adjoint)
 
     def centring(self, pulled_centre: Array) -> Array:
         """c with c'v the intercept that follows the weights whose product with ``centre`` is pulled_centre'v."""
@@ -82,7 +86,12 @@ class Curvature:
 
     @cached_property
     def _of_data(self) -> Array:
-        return self.objective.squares.plus(np.zeros(1), self.rows)
+        return self._pulled(self.objective.squares)
+
+    def _pulled(self, product: Product) -> Array:
+        """A product with the diagonal of phi''; with several outputs it only makes a preconditioner."""
+        rows: Any = self.rows.astype(np.float32) if self.in_single_precision else self.rows
+        return product.plus(np.zeros(1), rows).astype(float, copy=False)
 
     @property
     def in_single_precision(self) -> bool:
@@ -115,6 +124,8 @@ class Curvature:
             out = np.zeros_like(p)
             shift = float(self.centring(self.centre) @ p[:, 0])
             objective.compiled.add_gram(self.rows, p, shift, out)
+        elif objective.rowwise and isinstance(objective.design, np.ndarray):
+            out = self._times_by_blocks(objective.design, p)
         else:
             scores = objective.forward.plus(np.zeros(1), p)
             bent = self.bent(scores)
@@ -126,4 +137,18 @@ class Curvature:
             objective.quadratic.add(p, 2.0, out)
         else:
             objective.quadratic.add_rest(p, 2.0, out)
+        return out
+
+    def _times_by_blocks(self, design: Array, p: Array) -> Array:
+        """X'phi''X p for dense data and one output, in blocks of rows that stay in the cache from X p to X'u."""
+        shift = float(self.centring(self.centre) @ p[:, 0])
+        n, d = design.shape
+        size = BLOCK // d if BLOCK // d >= LEAST_ROWS else n
+        out = np.zeros_like(p)
+        for first in range(0, n, size):
+            block = design[first : first + size]
+            u = block @ p
+            u += shift
+            u *= self.rows[first : first + size]
+            out += block.T @ u
         return out
