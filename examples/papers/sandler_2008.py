@@ -272,6 +272,8 @@ def draw_curves(figure: Any, panels: dict[str, tuple[list[int], dict[str, list[f
         for method, values in curves.items():
             axes.plot(sizes, values, marker="o", label=method, linewidth=2.5 if method == "feature network" else 1.2)
         axes.set_xscale("log")
+        axes.set_xticks(sizes, [str(size) for size in sizes])
+        axes.minorticks_off()
         axes.set_xlabel("training documents")
         axes.set_ylabel("test accuracy in percent")
         axes.set_title(name)
