@@ -63,7 +63,7 @@ CVXPY_SOLVERS: dict[str, dict[str, Any]] = {
     "ECOS": {"abstol": 1e-8, "reltol": 1e-8, "feastol": 1e-8},
 }
 #: Seconds of the clock after which a solver of CVXPY is stopped.
-CVXPY_LIMIT = 180.0
+CVXPY_LIMIT = 90.0
 
 
 def by_cvxpy(section: str, work: str, make: Callable[[], csr.Problem]) -> Iterator[Result]:
