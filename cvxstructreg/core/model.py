@@ -173,7 +173,7 @@ class Kernel(Model):
         take n^3, the least v'gram v / v'v in a Krylov space is looked at. It is an upper bound of the smallest
         eigenvalue, so that no kernel is refused without need.
         """
-        if self.n_rows <= PSD_ROWS or not self.design.any():
+        if self.n_rows <= PSD_ROWS or not self.design.diagonal().any():
             self.require_psd()
             return
         if self._known_curved or self._spectrum is not None:

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from cvxstructreg.core.atom import Array
-from cvxstructreg.core.model import not_psd
+from cvxstructreg.core.model import PSD_ROUND_OFF, not_psd
 
 #: Kernel matrices are often singular: shifts of the diagonal, relative to it, that are round-off.
 SHIFTS = (0.0, 1e-13, 1e-11, 1e-9)
@@ -113,8 +113,10 @@ class BoxProgram:
     def _with_free(self, rows: np.ndarray, held: Array, image: Array, b: float) -> tuple[Array, float] | None:
         """Exact values of the free rows (and of b), the others being held; ``image`` is Q held."""
         a, right = held.copy(), 1.0 - image[rows]
-        factor = _factor(self.part(rows))
+        part = self.part(rows)
+        factor = _factor(part)
         if factor is None:
+            _require_psd(part)
             return None
 
         def solved(v: Array) -> Array:
@@ -145,8 +147,8 @@ class _Step:
         diagonal += shift
         factor = _factor(system)
         if factor is None:
-            values = scipy.linalg.eigvalsh(Q)
-            raise not_psd(float(values[0]), float(values[-1]))
+            _require_psd(Q)
+            raise np.linalg.LinAlgError("a kernel between labelled rows is singular beyond what round-off explains")
         self.factor = factor
         self.border = None if program.g is None else self._solve(program.g)
 
@@ -175,6 +177,12 @@ def _factor(Q: Array) -> Array | None:
         if not failed:
             return np.asarray(factor)
     return None
+
+
+def _require_psd(Q: Array) -> None:
+    values = scipy.linalg.eigvalsh(Q)
+    if values[0] < -PSD_ROUND_OFF * max(float(values[-1]), 0.0):
+        raise not_psd(float(values[0]), float(values[-1]))
 
 
 def _longest(pairs: tuple[tuple[Array, Array], ...]) -> float:
