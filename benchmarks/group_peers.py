@@ -341,7 +341,10 @@ def _skglm(task: Task) -> Iterator[Peer]:
 
 
 def _asgl(task: Task) -> Iterator[Peer]:
-    """CVXPY inside, with Clarabel; means over rows, without one half for squared loss, and roots of the group sizes."""
+    """CVXPY inside, with Clarabel; means over rows, without one half for squared loss, and roots of the group sizes.
+
+    ``tol`` is the size below which it sets weights to zero, 1e-3 by default: too large for an error of 1e-6.
+    """
     from asgl import Regressor
 
     is_logistic, size = task.loss == "logistic", len(task.groups[0])
@@ -350,7 +353,7 @@ def _asgl(task: Task) -> Iterator[Peer]:
     model = "logit" if is_logistic else "lm"
 
     def fit(_: float) -> np.ndarray:
-        fitted = Regressor(model=model, penalization="gl", lambda1=lam, fit_intercept=False)
+        fitted = Regressor(model=model, penalization="gl", lambda1=lam, fit_intercept=False, tol=1e-12)
         return np.ravel(fitted.fit(task.X, task.y, group_index=numbers).coef_)
 
     yield Peer("asgl (CVXPY)", fit, (1.0,))
