@@ -96,7 +96,7 @@ def sentences(seconds: float = 120.0) -> list[Result]:
 
 
 def other_pairs() -> list[Result]:
-    """The same strengths on three pairs that nothing was tuned on."""
+    """The same strengths on three other pairs."""
     results = []
     for name in ("sports", "religion", "computer"):
         groups, make = sentence_lasso(PAIRS[name])
