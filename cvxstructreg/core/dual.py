@@ -314,7 +314,8 @@ class _WeightDual:
                     q, piece.K, left, bound, piece.scale, min(sweeps, SWEEPS_AT_ONCE)
                 )
             self.taken = self._sum(self.points)
-        return sum(q.size for q in self.points) > SMALL_STACK
+        disjoint = self.parts.piece_diagonal.max(initial=0.0) <= 1.0  # then sweeps are as good as anything
+        return bool(disjoint) or sum(q.size for q in self.points) > SMALL_STACK
 
     def _matters(self, excess: Array) -> bool:
         """Whether scaling the excess away costs more than is ``enough``."""

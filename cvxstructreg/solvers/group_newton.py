@@ -28,9 +28,9 @@ from cvxstructreg.solvers.iterate import Iterate, Refusal
 NAME = "group_newton"
 ITERATES = True
 
-#: Sweeps of the repair; the least number of features that may join the working set at a time, if there are more than a
-#: small number: rounds cost more than features there.
-SWEEPS, LEAST_GROWTH, SMALL = 5, 400, 2000
+#: Sweeps of the repair; the least number of features that may join the working set at a time, if the design matrix has
+#: more than a small number of entries: rounds cost more than features there.
+SWEEPS, LEAST_GROWTH, SMALL = 5, 400, 100_000
 #: The relative gap to which the problem on a working set is solved while that grows by many features, or by some; how
 #: large a share of it are many, and some.
 ROUGH, MIDDLE = 1e-1, 1e-3
@@ -240,7 +240,7 @@ class _State:
         worst = (missing / self.radius).reshape(shape).max(axis=1)
         candidates = np.flatnonzero(worst > least)
         room = max(LEAST_GROWTH + shape[0] // 30, int(self.inside.sum()))
-        if len(candidates) > room and shape[0] > SMALL:
+        if len(candidates) > room and self.parts.model.design.size > SMALL:
             # by the decrease that a Newton step in the weight alone would bring
             gain = missing.reshape(shape).max(axis=1)[candidates] / self.parts.column_norms[candidates]
             candidates = candidates[np.argpartition(-gain, room)[:room]]
