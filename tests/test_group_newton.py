@@ -180,6 +180,23 @@ def test_strong_groups_give_zero(kind, solver):
     assert not solution.coef.any()
 
 
+def test_a_warm_start_that_is_worse_than_nothing_is_left_alone():
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(rng.poisson(0.2, size=(40, 90)).astype(float))
+    y = np.arange(40) % 2
+    groups = csr.Groups([rng.choice(90, size=30, replace=False).tolist() for _ in range(6)], n_features=90)
+
+    def problem(lam, lam1):
+        return csr.Problem(csr.Linear(X), csr.Logistic(y) + lam * csr.GroupLasso(groups) + lam1 * csr.L1())
+
+    dense = problem(0.3, 0.01).solve("group_newton")
+    strong = problem(0.03, 2.0)
+    assert strong.value(dense.coef, dense.intercept) > strong.value(np.zeros(90))
+    cold, warm = strong.solve("group_newton"), strong.solve("group_newton", warm_start=dense)
+    assert (warm.status, warm.n_iter) == ("optimal", cold.n_iter)
+    np.testing.assert_array_equal(warm.coef, cold.coef)
+
+
 def test_a_warm_start_from_the_solution_is_optimal_at_once():
     problem = build(basic, 9, True)
     solution = problem.solve("group_newton")

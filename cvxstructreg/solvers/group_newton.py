@@ -259,6 +259,9 @@ class _State:
 
 def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
     """Rounds of: minimise over the working set, repair the dual point, let features join."""
+    nothing = Iterate(np.zeros_like(start.theta), np.zeros_like(start.b))
+    if problem.value_at(start.theta, start.b) > problem.value_at(nothing.theta, nothing.b):
+        start = nothing  # Newton's method is lost among many weights that are far too large
     state = _State(problem, start)
     aim, fine, joined = tol, tol, 0.0  # the gap aimed at, the one asked of the subproblem, the share of new features
     if not state.inside.any() or state.margin:
