@@ -382,7 +382,7 @@ def test_repair(kernels, flat, some_fixed):
                 expected[g][moves[g]] = trial * min(1.0, room / np.linalg.norm(trial))
     left = pull - flat["E"].T @ q
     before = beyond(q)
-    total = kernels.repair(flat["indptr"], flat["indices"], radii, q, left, bound, fixed, 3)
+    total = kernels.repair(flat["indptr"], flat["indices"], radii, q, left, bound, fixed, 3, 0.5)
     np.testing.assert_allclose(q, expected, atol=1e-14)
     np.testing.assert_allclose(left, pull - flat["E"].T @ q, atol=1e-13)
     assert total == pytest.approx(beyond(q))

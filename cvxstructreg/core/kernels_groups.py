@@ -71,13 +71,21 @@ def shrink(indptr: Ints, radii: Floats, q: Floats) -> None:
 
 @njit(cache=True)
 def repair(
-    indptr: Ints, indices: Ints, radii: Floats, q: Floats, left: Floats, bound: Floats, fixed: Ints, sweeps: int
+    indptr: Ints,
+    indices: Ints,
+    radii: Floats,
+    q: Floats,
+    left: Floats,
+    bound: Floats,
+    fixed: Ints,
+    sweeps: int,
+    part: float,
 ) -> float:
     """Gauss-Seidel sweeps on 1/2 ||left - clip(left, +-bound)||^2 over ||q_g|| <= c_g; ``left`` is e = left_0 - K'q.
 
     One group after the other, where a coordinate that is not ``fixed`` has an excess x = e - clip(e, +-bound):
     q_g <- projection of q_g + x_g, with the entries of fixed coordinates held. ``q`` and ``left`` change in place; the
-    sum of squares of the excess that is left is returned. A sweep that does not halve it is the last one.
+    sum of squares of the excess that is left is returned. A sweep that leaves more than ``part`` of it is the last.
     """
     x = np.zeros(len(left))  # the excess, kept up to date: most groups meet none, and are left after one look at it
     for j in range(len(left)):
@@ -88,7 +96,7 @@ def repair(
         total += x[j] ** 2
     last = np.inf
     for _ in range(sweeps):
-        if total == 0.0 or total > 0.5 * last:
+        if total == 0.0 or total > part * last:
             break
         last = total
         for g in range(len(radii)):

@@ -118,7 +118,7 @@ class BlockNorms(Atom):
         moved, rest = u.copy().ravel(), (left - K.T @ u).ravel()
         limits, none = np.array(np.broadcast_to(bound, left.shape)).ravel(), np.zeros(left.size, dtype=np.uint8)
         groups = np.array(self.indptr) * k, indices, scale * self.weights
-        kernels_groups.repair(*groups, moved, rest, limits, none, sweeps)
+        kernels_groups.repair(*groups, moved, rest, limits, none, sweeps, 1.0)
         return moved.reshape(u.shape)
 
     def __repr__(self) -> str:

@@ -31,6 +31,8 @@ ITERATES = True
 #: Sweeps of the repair; the least number of features that may join the working set at a time, if the design matrix has
 #: more than a small number of entries: rounds cost more than features there.
 SWEEPS, LEAST_GROWTH, SMALL = 5, 400, 100_000
+#: A sweep that leaves more than this part of what is to be repaired (squared) is the last one.
+HALVED = 0.5
 #: The relative gap to which the problem on a working set is solved while that grows by many features, or by some; how
 #: large a share of it are many, and some.
 ROUGH, MIDDLE = 1e-1, 1e-3
@@ -183,7 +185,7 @@ class _State:
 
     def _sweep(self, left: Array, bound: Array, fixed: Ints, sweeps: int) -> None:
         groups = self.stack.indptr, self.stack.indices, self.stack.radii
-        self.kernels.repair(*groups, self.q, left, bound, fixed, sweeps)
+        self.kernels.repair(*groups, self.q, left, bound, fixed, sweeps, HALVED)
 
     def _missing(self, left: Array, bound: Array, sweeps: int) -> Array:
         """What nothing takes of ``left`` outside the working set, after some sweeps."""
