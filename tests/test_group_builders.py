@@ -14,6 +14,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
+import cvxstructreg as csr
 from cvxstructreg import GroupLasso, Groups
 from cvxstructreg.datasets import load_corpus
 from cvxstructreg.groups import (
@@ -444,3 +445,35 @@ def test_everything_public_can_be_found():
     assert groups.Groups is Groups
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         groups.nonsense  # noqa: B018
+
+
+def test_sentences_may_stay_apart():
+    documents = ["the moon rose\nwe saw", "moon rose\nstars"]
+    merged = SentenceGroups(["moon", "rose", "stars"], splitter="lines").fit(documents)
+    apart = SentenceGroups(["moon", "rose", "stars"], splitter="lines", merge=False).fit(documents)
+    assert merged.groups_.weights.tolist() == [2.0, 1.0]
+    assert apart.groups_.weights.tolist() == [1.0, 1.0, 1.0]
+    assert (apart.n_merged_, apart.sentences_, apart.documents_.tolist()) == (
+        0,
+        ["the moon rose", "moon rose", "stars"],
+        [0, 1, 1],
+    )
+    w = np.array([1.0, -2.0, 0.5])
+    assert csr.GroupLasso(apart.groups_)(w) == pytest.approx(csr.GroupLasso(merged.groups_)(w))
+    with pytest.raises(TypeError, match="merge"):
+        SentenceGroups(merge="no").fit(documents)
+
+
+def test_the_published_algorithm_depends_on_the_number_of_copies():
+    documents = ["moon rose\nmoon rose\nmoon rose\nstars", "bread\noven bread", "stars moon", "oven"]
+    y, names = [0, 1, 0, 1], ["moon", "rose", "stars", "bread", "oven"]
+    X = CountVectorizer(vocabulary=names).fit_transform(documents).astype(float)
+    truncated, optima = [], []
+    for merge in (True, False):
+        groups = SentenceGroups(names, splitter="lines", merge=merge).fit(documents).groups_
+        problem = csr.Problem(csr.Linear(X), csr.Logistic(y) + 0.3 * csr.GroupLasso(groups) + 0.1 * csr.L1())
+        with pytest.warns(csr.InaccurateWarning):
+            truncated.append(problem.solve("sentence_admm", tol=1e-12, max_iter=3).coef)
+        optima.append(problem.solve(tol=1e-10).objective)
+    assert optima[0] == pytest.approx(optima[1], rel=1e-9)
+    assert np.abs(truncated[0] - truncated[1]).max() > 1e-3

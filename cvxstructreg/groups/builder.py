@@ -47,13 +47,16 @@ class GroupBuilder(Builder, TransformerMixin, BaseEstimator):  # type: ignore[mi
         weights: Weights,
         names: Iterable[str] | None = None,
         feature_names: Iterable[str] | None = None,
+        merge: bool = True,
     ) -> NDArray[np.int64]:
-        """Make the groups, with weights by their sizes, merge equal ones, and return which members stayed."""
+        """Make the groups, with weights by their sizes, merge equal ones if asked, and return which members stayed."""
         indptr = np.concatenate([[0], np.cumsum([len(group) for group in members], dtype=np.int64)])
         indices = np.concatenate([*members, np.zeros(0, dtype=np.int64)]).astype(np.int64)
         groups = Groups.from_csr(indptr, indices, n_features, weights, names, feature_names)
-        self.groups_ = groups.merged()
+        self.groups_ = groups.merged() if merge else groups
         self.n_merged_ = groups.n_groups - self.groups_.n_groups
+        if not merge:
+            return np.arange(groups.n_groups)
         return np.flatnonzero(groups.first_identical() == np.arange(groups.n_groups))
 
     def _summary(self) -> str:

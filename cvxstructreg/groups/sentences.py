@@ -22,7 +22,7 @@ class SentenceGroups(GroupBuilder):
 
     The words are the columns of X: each sentence is read as the vectorizer reads a document, n-grams included.
     Sentences without any word of the vocabulary are dropped. Sentences with the same words are merged and their
-    weights added, which is exactly the same penalty with fewer groups.
+    weights added (unless ``merge`` is False), which is exactly the same penalty with fewer groups.
 
     Parameters
     ----------
@@ -35,6 +35,10 @@ class SentenceGroups(GroupBuilder):
         function of the array of these numbers.
     min_size : int
         Drop sentences with fewer words.
+    merge : bool
+        Whether sentences with the same words become one group. False is for the published algorithm
+        (``GroupLassoClassifier(solver="admm")``): it has a copy of the weights for every sentence, so that what it has
+        reached when it is stopped depends on their number, though the optimum does not.
     verbose : bool
         Whether to print progress.
 
@@ -66,12 +70,14 @@ class SentenceGroups(GroupBuilder):
         splitter: Any = "punkt",
         weights: Weights = None,
         min_size: int = 1,
+        merge: bool = True,
         verbose: bool = False,
     ):
         self.vocabulary = vocabulary
         self.splitter = splitter
         self.weights = weights
         self.min_size = min_size
+        self.merge = merge
         self.verbose = verbose
 
     def fit(self, documents: Sequence[str], y: Any = None) -> Self:
@@ -89,7 +95,9 @@ class SentenceGroups(GroupBuilder):
                 f"none of {given} has {wanted} of the vocabulary ({', '.join(map(repr, words.names[:3]))}, ...); "
                 "is it the vocabulary of these documents?"
             )
-        kept = self._set_groups(members, len(words.names), self.weights, sentences, words.names)
+        if not isinstance(self.merge, bool | np.bool_):
+            raise TypeError(f"merge must be True or False, got {self.merge!r}")
+        kept = self._set_groups(members, len(words.names), self.weights, sentences, words.names, bool(self.merge))
         self.sentences_ = [sentences[number] for number in kept]
         self.documents_ = np.array(origins, dtype=np.int64)[kept]
         return self
