@@ -8,8 +8,10 @@ Each kind of groups is run twice: at the certified optimum, and by the published
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,38 +42,68 @@ PAPER = {
     "computer": {"LDA": 89.1, "LSI": 88.5, "sentences": 90.4, "graph of words": 88.5, "word vectors": 91.1},
 }
 PROTOCOL = (
-    "data, vocabulary, development part and choice as in yogatama_smith_2014.py",
-    "LDA and LSI with 100 topics of 10 words; Louvain communities of the graph of words with a window of 4; "
-    "100 clusters of GloVe vectors, each word also with its 5 nearest",
-    "groups are made from the training documents without their labels; the grid of the published algorithm is smaller: "
-    "strengths 0.1 and 1 for the groups, 0.01 and 0.1 for the words, rho 1 and 10; the best three after 10 iterations "
-    "on the development documents go on to 30; at the optimum strengths 0.01, 0.1, 1 for the groups, 0.1, 1 for words",
-    "sentences are in yogatama_smith_2014.py, with a larger grid, and not run again here",
+    "data, vocabulary, development part and choice as in yogatama_smith_2014.py; groups are made from the training "
+    "documents without their labels",
+    "two sets of groups of each kind, one of them chosen on the development documents like the strengths: LDA with 100 "
+    "topics of 10 or of 100 words; LSI with 100 or 500 topics of 10 words; communities of the graph of words (window "
+    "of 4) by Louvain with resolution 1 or 10; 100 or 1,000 clusters of GloVe vectors, each word with its 5 nearest",
+    "the published algorithm is also run with every word that is in no group as a group of its own, and, as a control, "
+    "with these single words alone and no groups from the documents",
+    "published algorithm: both strengths 0.01, 0.1, 1 and rho 0.1, 1, 10, 100, after 1 iteration; of these 36 the "
+    "best 18 on the development documents also after 3, the best 6 of those also after 10, the best 2 of those also "
+    "after 30",
+    "optimum: strengths 0.01, 0.1, 1 for the groups, 0.1, 1 for the words",
+    "sentences: not run again, but read from yogatama.json, the outcome of yogatama_smith_2014.py, if it lies beside "
+    "the JSON that is to be written",
 )
 DIFFERENCES = (
     "the paper uses word2vec vectors, here GloVe 6B (100 dimensions); words without a vector are in no group",
     "the paper's numbers of topics and clusters and its grid are not given in full",
 )
 
-GroupMaker = Callable[[], dict[int, Groups]]
-GRID = Truncation((1.0, 0.1), (0.1, 0.01), (1.0, 10.0), (10, 30), (3,))
+#: Sets of groups by their names, made when they are needed.
+GroupMaker = Callable[[], dict[str, Groups]]
+GRID = Truncation(stops=(1, 3, 10, 30), kept=(18, 6, 2))
+
+
+def top_words(components: Any, count: int) -> Groups:
+    """The words of the largest entries of each topic."""
+    d = components.shape[1]
+    return Groups(np.argsort(-np.abs(components), axis=1, kind="stable")[:, : min(count, d)], n_features=d)
+
+
+def with_single_words(groups: Groups) -> Groups:
+    """The same groups, and each word that is in none as a group of its own."""
+    alone = np.setdiff1d(np.arange(groups.n_features), groups.indices)
+    return Groups(
+        [*groups, *alone[:, None]], n_features=groups.n_features, weights=[*groups.weights, *np.ones(len(alone))]
+    )
 
 
 def makers(pair: Pair, data_home: str | None, quick: bool, seed: int) -> dict[str, GroupMaker]:
-    """How each kind of groups is made from the documents: by the id of the part."""
-    words, size = pair.vectorizer, 20 if quick else 100
+    """How each kind of groups is made from the documents."""
+    words, texts = pair.vectorizer, pair.whole.texts
+    few, many = (10, 20) if quick else (100, 500)
 
-    def both(groups: Groups) -> dict[int, Groups]:
-        return dict.fromkeys((id(pair.training), id(pair.whole)), groups)
+    def lda() -> dict[str, Groups]:
+        topics = LDAGroups(few, vocabulary=words, random_state=seed).fit(texts).components_
+        return {f"{few} topics of {count} words": top_words(topics, count) for count in (10, 100)}
 
-    def fitted(builder: Any) -> GroupMaker:
-        return lambda: both(builder.fit(pair.whole.texts).groups_)
+    def lsi() -> dict[str, Groups]:
+        topics = LSIGroups(many, vocabulary=words, random_state=seed).fit(texts).components_
+        return {f"{count} topics of 10 words": top_words(topics[:count], 10) for count in (few, many)}
 
-    kinds: dict[str, GroupMaker] = {
-        "LDA": fitted(LDAGroups(size, vocabulary=words, random_state=seed)),
-        "LSI": fitted(LSIGroups(size, vocabulary=words, random_state=seed)),
-        "graph of words": fitted(GraphOfWordsGroups(4, vocabulary=words, random_state=seed)),
-    }
+    def communities() -> dict[str, Groups]:
+        return {
+            f"resolution {resolution:g}": GraphOfWordsGroups(
+                4, vocabulary=words, resolution=resolution, random_state=seed
+            )
+            .fit(texts)
+            .groups_
+            for resolution in (1.0, 10.0)
+        }
+
+    kinds: dict[str, GroupMaker] = {"LDA": lda, "LSI": lsi, "graph of words": communities}
     try:
         vectors = load_word_vectors(words.get_feature_names_out(), data_home=data_home)
     except DataNotFoundError:
@@ -80,87 +112,156 @@ def makers(pair: Pair, data_home: str | None, quick: bool, seed: int) -> dict[st
         progress("no word vectors here: left out of the quick run")
         return kinds
 
-    def clusters() -> dict[int, Groups]:
-        builder = EmbeddingGroups(size, 5, vocabulary=words, words=vectors.words, random_state=seed)
-        return both(builder.fit(vectors.data).groups_)
+    def clusters() -> dict[str, Groups]:
+        builders = {
+            f"{count} clusters": EmbeddingGroups(count, 5, vocabulary=words, words=vectors.words, random_state=seed)
+            for count in (few, 2 * many)
+        }
+        return {name: builder.fit(vectors.data).groups_ for name, builder in builders.items()}
 
     return kinds | {"word vectors": clusters}
 
 
-def problem_of(groups: dict[int, Groups]) -> Make:
+def problem_of(groups: Groups) -> Make:
     """The group lasso with absolute values; features in no group are held by these alone."""
 
     def make(part: Part, point: dict[str, float]) -> csr.Problem:
-        penalty = point["first"] * csr.GroupLasso(groups[id(part)]) + point["second"] * csr.L1()
+        penalty = point["first"] * csr.GroupLasso(groups) + point["second"] * csr.L1()
         return csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + penalty)
 
     return make
 
 
-def run_pair(name: str, given: Any) -> tuple[dict[str, dict[str, Fit]], dict[str, list[float]]]:
-    """Both fits for every kind of groups, and what the groups are like."""
+#: The ways to fit, and a column for no groups from the documents.
+GROUPS, SINGLE, OPTIMUM = WAYS = ("published", "published, and single words", "optimum")
+ALONE = "single words alone"
+#: A fit, the name of its groups, and these.
+Chosen = tuple[Fit, str, Groups]
+
+
+def best(found: list[Chosen]) -> Chosen:
+    """By accuracy on the development documents; the smallest model of equals."""
+    return max(found, key=lambda one: (one[0].development, -one[0].size))
+
+
+def run_pair(name: str, given: Any) -> dict[str, dict[str, Chosen]]:
+    """Both fits for every kind of groups."""
     pair = load_pair(name, given.data_home, given.quick, given.seed)
     values = strengths(given.quick)[-3:]
-    optimum = [{"first": a, "second": b} for a, b in itertools.product(values, values[:2])]
+    points = [{"first": a, "second": b} for a, b in itertools.product(values, values[:2])]
     grid = QUICK if given.quick else GRID
-    fits, shapes = {}, {}
+    chosen: dict[str, dict[str, Chosen]] = {}
+
+    fits: dict[tuple[str, int], Fit] = {}
+
+    def published(kind: str, sets: dict[str, Groups]) -> Chosen:
+        found = []
+        for label, groups in sets.items():
+            key = f"{kind}, {label}", len(groups)  # no more groups with single words: the same groups
+            if key not in fits:
+                fits[key], _ = truncated(pair, dict.fromkeys((id(pair.training), id(pair.whole)), groups), grid)
+            fit = fits[key]
+            found.append((fit, label, groups))
+            progress(f"{name}: {kind}: {label}: dev {fit.development:.2f}, {time.process_time():.0f} s")
+        return best(found)
+
     for kind, make_groups in makers(pair, given.data_home, given.quick, given.seed).items():
-        began = time.perf_counter()
-        groups = make_groups()
-        shapes[kind] = [len(groups[id(pair.whole)]), time.perf_counter() - began]
-        fits[kind] = {
-            "optimum": tuned(pair, problem_of(groups), optimum),
-            "published": truncated(pair, groups, grid)[0],
+        sets = make_groups()
+        chosen[kind] = {
+            GROUPS: published(kind, sets),
+            SINGLE: published(kind, {label: with_single_words(groups) for label, groups in sets.items()}),
+            OPTIMUM: best([(tuned(pair, problem_of(groups), points), label, groups) for label, groups in sets.items()]),
         }
-        found = ", ".join(f"{way} {fit.accuracy:.2f} {fit.chosen}" for way, fit in fits[kind].items())
-        progress(f"{name}: {kind}: {found}")
-    return fits, shapes
+    words = pair.whole.X.shape[1]
+    chosen[ALONE] = {SINGLE: published(ALONE, {ALONE: Groups(np.arange(words)[:, None], n_features=words)})}
+    for kind, ways in chosen.items():
+        for way, (fit, label, _) in ways.items():
+            progress(f"{name}: {kind}: {way} {fit.accuracy:.2f} {label} {fit.chosen}")
+    return chosen
+
+
+SENTENCES = {GROUPS: "sentences, published", OPTIMUM: "sentences, optimum"}
+
+
+def of_sentences(json_path: Path | None, table: str) -> dict[tuple[str, str], float]:
+    """What yogatama_smith_2014.py found, by pair and way, if its JSON lies beside ours."""
+    path = json_path.with_name("yogatama.json") if json_path is not None else None
+    if path is None or not path.exists():
+        return {}
+    content = json.loads(path.read_text(encoding="utf-8"))["tables"][table]
+    found, pair = {}, ""
+    for row in content["rows"]:
+        pair = row[0] or pair
+        values = dict(zip(content["header"], row, strict=True))
+        if values.get("", "here") == "here":
+            found |= {(pair, way): values[column] for way, column in SENTENCES.items()}
+    return found
 
 
 def main() -> None:
     """Run the pairs and print the paper's tables beside ours."""
     given = options(__doc__)
     report = Report("Skianis, Rousseau and Vazirgiannis 2016, Tables 2 to 5", PROTOCOL, DIFFERENCES)
-    results, shapes = {}, {}
-    for name in PAIRS[:1] if given.quick else PAIRS:
-        results[name], shapes[name] = run_pair(name, given)
+    names = PAIRS[:1] if given.quick else PAIRS
+    results = {name: run_pair(name, given) for name in names}
     kinds = list(next(iter(results.values())))
-    rows: list[list[Any]] = []
-    sizes: list[list[Any]] = []
-    for name, fits in results.items():
-        rows.append([name, "paper", *(PAPER[name][kind] for kind in kinds)])
-        for way in ("published", "optimum"):
-            rows.append(["", f"here, {way}", *(fits[kind][way].accuracy for kind in kinds)])
-            sizes.append([name, way, *(fits[kind][way].size for kind in kinds)])
-    report.add("Test accuracy in percent", ["pair", "", *kinds], rows)
-    report.add("Model size in percent of the words", ["pair", "", *kinds], sizes)
+    accuracy, size = "Test accuracy in percent", "Model size in percent of the words"
+    sentences = {table: of_sentences(given.json, table) for table in (accuracy, size)}
+    tables: dict[str, list[list[Any]]] = {accuracy: [], size: []}
+    for name, found in results.items():
+        papers = [PAPER[name].get(kind) for kind in (*kinds, "sentences")]
+        tables[accuracy].append([name, "paper", *papers])
+        for way in WAYS:
+            fits = [found[kind][way][0] if way in found[kind] else None for kind in kinds]
+            for table, value in ((accuracy, "accuracy"), (size, "size")):
+                row = [getattr(fit, value) if fit is not None else None for fit in fits]
+                tables[table].append(["" if table == accuracy else name, way, *row, sentences[table].get((name, way))])
+    for table, rows in tables.items():
+        report.add(table, ["pair", "", *kinds, "sentences"], rows)
     made = [
-        [name, *(f"{int(count):,} ({seconds:.1f} s)" for count, seconds in kind.values())]
-        for name, kind in shapes.items()
+        [name, way, *(described(*found[kind][way][1:]) for kind in kinds if kind != ALONE)]
+        for name, found in results.items()
+        for way in (GROUPS, SINGLE, OPTIMUM)
     ]
-    report.add("Number of groups, and seconds to make them", ["pair", *kinds], made)
-    chosen = {
-        name: {f"{kind}, {way}": fit.chosen for kind, both in fits.items() for way, fit in both.items()}
-        for name, fits in results.items()
+    report.add(
+        "Groups that were chosen, their number, and percent of the words in them", ["pair", "", *kinds[:-1]], made
+    )
+    details = {
+        name: {
+            f"{kind}, {way}": {"groups": label, "development": fit.development, "gap": fit.gap} | fit.chosen
+            for kind, ways in found.items()
+            for way, (fit, label, _) in ways.items()
+        }
+        for name, found in results.items()
     }
-    report.note("chosen", chosen)
-    report.finish(given.json, given.figure, lambda figure: draw(figure, results))
+    report.note("chosen", details)
+    shown = {
+        name: {kind: {way: fit.accuracy for way, (fit, _, _) in ways.items()} for kind, ways in found.items()}
+        for name, found in results.items()
+    }
+    report.finish(given.json, given.figure, lambda figure: draw(figure, shown))
 
 
-def draw(figure: Any, results: dict[str, dict[str, dict[str, Fit]]]) -> None:
-    """One panel for each pair: published algorithm, optimum, and the paper's figure as a black mark."""
-    panels = figure.subplots(1, len(results), sharey=True, squeeze=False)[0]
-    for axes, (name, fits) in zip(panels, results.items(), strict=True):
-        places = np.arange(len(fits))
-        for shift, way in ((-0.2, "published"), (0.2, "optimum")):
-            axes.bar(places + shift, [both[way].accuracy for both in fits.values()], 0.4, label=way)
-        axes.plot(places, [PAPER[name][kind] for kind in fits], "k_", markersize=14, label="paper")
-        axes.set_xticks(places, list(fits), rotation=60, ha="right")
+def described(label: str, groups: Groups) -> str:
+    """The name of a set of groups, their number, and how many words they cover."""
+    return f"{label}: {len(groups):,}, {100.0 * len(np.unique(groups.indices)) / groups.n_features:.0f} %"
+
+
+def draw(figure: Any, accuracies: dict[str, dict[str, dict[str, float]]]) -> None:
+    """One panel for each pair: the ways to fit as bars, and the paper's figure as a black mark."""
+    panels = figure.subplots(1, len(accuracies), sharey=True, squeeze=False)[0]
+    for axes, (name, found) in zip(panels, accuracies.items(), strict=True):
+        places = np.arange(len(found))
+        for shift, way in zip((-0.27, 0.0, 0.27), WAYS, strict=True):
+            axes.bar(places + shift, [ways.get(way, np.nan) for ways in found.values()], 0.27, label=f"here, {way}")
+        paper = [PAPER[name].get(kind, np.nan) for kind in found]
+        axes.plot(places, paper, "k_", markersize=16, markeredgewidth=2, label="paper")
+        axes.set_xticks(places, list(found), rotation=60, ha="right")
         axes.set_title(name)
     panels[0].set_ylim(bottom=75)
     panels[0].set_ylabel("test accuracy in percent")
-    panels[-1].legend(fontsize="small", loc="lower right")
-    figure.set_size_inches(3 * len(results) + 1, 4.5)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize="small")
+    figure.set_size_inches(3 * len(accuracies) + 1, 4.5)
 
 
 if __name__ == "__main__":
