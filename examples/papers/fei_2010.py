@@ -30,7 +30,7 @@ from cvxstructreg.metrics import (
 
 PROTOCOL = (
     "3 x 10 folds, stratified; strengths by 3 folds inside each training part (accuracy, ties to the sparsest); the L1 "
-    "strength is a part of lambda_max (0.4, 0.2, 0.1), the quadratic one 1 or 10",
+    "strength is a part of lambda_max (0.4, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005), the quadratic one 1 or 10",
     "newsgroups: comp.os.ms-windows.misc against comp.sys.ibm.pc.hardware, 200 documents drawn at random, presence of "
     "words in at least 20 of all documents of the pair, without stop words; the network (10 nearest by cosine, at "
     "least 0.10) is made from all documents without their labels",
@@ -56,7 +56,7 @@ class Task:
     graph: csr.Graph
     groups: Any = None
     standardised: bool = False
-    parts: tuple[float, ...] = (0.4, 0.2, 0.1)
+    parts: tuple[float, ...] = (0.4, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005)
 
     def scaled(self, training: Any) -> Any:
         """X, standardised by its training rows if asked for."""
@@ -137,6 +137,9 @@ METHODS = (
 )
 
 
+SPARSE = tuple(method.name for method in METHODS if method.sparse)
+
+
 def predictions(solution: csr.Solution, X: Any) -> Any:
     """0 or 1."""
     return (np.asarray(X @ solution.coef) + solution.intercept > 0).astype(int)
@@ -163,12 +166,14 @@ def evaluated(method: Method, task: Task, quick: bool, seed: int) -> dict[str, A
     """Means over the outer folds, and the accuracy of each."""
     repeats, n_splits = (1, 3) if quick else (3, 10)
     outer = RepeatedStratifiedKFold(n_splits=n_splits, n_repeats=repeats, random_state=seed)
-    found: dict[str, list[float]] = {key: [] for key in ("features", "structure", "SEN", "SPE", "ACC")}
+    found: dict[str, list[float]] = {key: [] for key in ("features", "structure", "SEN", "SPE", "ACC", "part")}
     for training, test in outer.split(np.zeros(len(task.y)), task.y):
         X = task.scaled(training)
-        solution = method.fit(task, X, training, *chosen(method, task, X, training, quick, seed))
+        point = chosen(method, task, X, training, quick, seed)
+        solution = method.fit(task, X, training, *point)
         selected = np.flatnonzero(method.selected(solution))
         report = binary_report(task.y[test], predictions(solution, X[test]))
+        found["part"].append(point[0])
         found["features"].append(float(len(selected)))
         found["structure"].append(structure(task, selected))
         for key, value in zip(
@@ -200,29 +205,39 @@ def table_of(report: Report, task: Task, given: Any) -> None:
         progress(f"{task.name}: {name}: ACC {np.mean(values['ACC']):.2f}")
         test = corrected_resampled_t_test(ours, values["ACC"], len(task.y) - held_out, held_out)
         p = "-" if name == "Laplacian elastic net" else f"{test.p_value:.2f}"
-        rows.append([name, *(float(np.nanmean(column)) for column in values.values()), p])
+        means = (float(np.nanmean(column)) for key, column in values.items() if key != "part")
+        rows.append([name, *means, p])
     second = "separation" if task.groups is None else f"pathways of {len(task.groups)}"
     shape = f"{task.X.shape[0]} x {task.X.shape[1]:,}"
     report.add(f"{task.name} ({shape})", ["", "features", second, "SEN", "SPE", "ACC", "p"], rows)
+    report.note(f"chosen parts of lambda_max, {task.name}", {name: counted(found[name]["part"]) for name in SPARSE})
 
 
-def sample_sizes(given: Any) -> tuple[list[int], dict[str, list[float]]]:
-    """Accuracy against the number of documents, on documents that were not drawn."""
+def counted(values: list[float]) -> dict[str, int]:
+    """How often each value occurs, the largest first."""
+    return {f"{value:g}": values.count(value) for value in sorted(set(values), reverse=True)}
+
+
+def sample_sizes(given: Any) -> tuple[list[int], dict[str, list[float]], dict[str, list[dict[str, int]]]]:
+    """Accuracy against the number of documents, on documents that were not drawn; and the chosen L1 strengths."""
     sizes, draws = ([60], 1) if given.quick else ([50, 100, 200, 400, 800], 3)
     task = newsgroup_task(given, 10**9)
     curves: dict[str, list[float]] = {}
+    parts: dict[str, list[dict[str, int]]] = {method.name: [] for method in METHODS}
     for method in METHODS:
         curves[method.name] = []
         for size in sizes:
-            found = []
+            found, points = [], []
             for draw in range(draws):
                 order = np.random.default_rng(given.seed + draw).permutation(len(task.y))
                 rows, test = order[:size], order[size : size + 1000]
-                solution = method.fit(task, task.X, rows, *chosen(method, task, task.X, rows, given.quick, given.seed))
+                points.append(chosen(method, task, task.X, rows, given.quick, given.seed))
+                solution = method.fit(task, task.X, rows, *points[-1])
                 found.append(100.0 * float(np.mean(predictions(solution, task.X[test]) == task.y[test])))
             curves[method.name].append(float(np.mean(found)))
+            parts[method.name].append(counted([part for part, _ in points]))
         progress(f"sample sizes: {method.name} {curves[method.name]}")
-    return sizes, curves
+    return sizes, curves, parts
 
 
 def main() -> None:
@@ -236,12 +251,13 @@ def main() -> None:
         if not given.quick:
             raise
         progress(f"left out of the quick run: {error}")
-    sizes, curves = sample_sizes(given)
+    sizes, curves, parts = sample_sizes(given)
     report.add(
         "newsgroups: test accuracy by training documents",
         ["", *sizes],
         [[name, *curve] for name, curve in curves.items()],
     )
+    report.note("chosen parts of lambda_max, by training documents", {name: parts[name] for name in SPARSE})
     report.finish(given.json, given.figure, lambda figure: draw(figure, sizes, curves))
 
 
