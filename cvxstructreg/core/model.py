@@ -16,7 +16,7 @@ from cvxstructreg.core.memory import require_memory
 PSD_ROUND_OFF, PSD_ROWS = 1e-8, 200
 #: Up to so many rows a Cholesky factor in single precision proves that no eigenvalue is below the second times the
 #: largest diagonal entry, well above its round-off; beyond, negative curvature is searched by so many steps of Lanczos.
-PROOF_ROWS, SINGLE_ROUND_OFF, LANCZOS_STEPS = 500, 1e-4, 12
+PROOF_ROWS, SINGLE_ROUND_OFF, LANCZOS_STEPS = 1000, 1e-4, 12
 #: Weights of which at most one row in so many is not zero are multiplied with these rows of gram only.
 FEW_ROWS = 4
 ZERO_GRAM = "gram is zero everywhere: its only function is zero, and there is nothing to fit"
