@@ -251,8 +251,16 @@ def test_an_interrupt_in_a_callback_leaves_the_best_point_so_far(solver):
     same_optimum(solved(slow, solver), solved(slow, "newton"))  # nothing that is kept was corrupted
 
 
+@pytest.fixture
+def interruptible():
+    """Python's own handler: a shell starts processes in the background with interrupts ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @each_solver
-def test_an_interrupt_in_the_middle_of_a_run(solver):
+def test_an_interrupt_in_the_middle_of_a_run(solver, interruptible):
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(2000, 400)), np.arange(2000) % 2
     slow = problem(X, y, beta=1e-9)
