@@ -49,6 +49,9 @@ class WarpedKernel:
         Whether the graph acts on f = h + b rather than on h, b being the intercept. Then k' gets a further term
         u(x) u(z) / s and is to be used *without* an intercept of the machine. It needs a graph that a constant does not
         satisfy: one with dissimilarity edges.
+    psd : bool
+        Whether the kernel is known to be positive semidefinite by construction, so that it need not be proved, as in
+        :class:`cvxstructreg.Kernel`.
 
     Examples
     --------
@@ -58,7 +61,7 @@ class WarpedKernel:
     >>> from cvxstructreg import Graph
     >>> X = np.array([[0.0], [1.0], [2.0], [5.0], [6.0], [7.0]])
     >>> graph = Graph.from_edges([(0, 1), (1, 2), (3, 4), (4, 5), (2, 3)], [1.0, 1.0, 1.0, 1.0, -1.0])
-    >>> warped = WarpedKernel(rbf_kernel, graph, strength=10.0, X=X)
+    >>> warped = WarpedKernel(rbf_kernel, graph, strength=10.0, X=X, psd=True)
     >>> labelled = [0, 5]
     >>> machine = SVC(kernel="precomputed", C=10.0).fit(warped.gram(labelled), [-1, 1])
     >>> machine.predict(warped.between(X, labelled)).tolist()
@@ -67,7 +70,9 @@ class WarpedKernel:
     [-1, 1]
     """
 
-    def __init__(self, kernel: Any, graph: Any, strength: Any = 1.0, X: Any = None, on_scores: bool = False) -> None:
+    def __init__(
+        self, kernel: Any, graph: Any, strength: Any = 1.0, X: Any = None, on_scores: bool = False, psd: bool = False
+    ) -> None:
         self.function: Callable[[Any, Any], Array] | None = kernel if callable(kernel) else None
         if self.function is not None:
             if X is None:
@@ -79,10 +84,10 @@ class WarpedKernel:
         elif X is not None:
             raise ValueError("X goes with a kernel function; a kernel matrix has all that is needed of it")
         self.X = X
-        model = Kernel(kernel)
-        model.require_curvature()
-        self._gram: Array = model.design
-        self.n = model.n_rows
+        self._model = Kernel(kernel, psd=psd)
+        self._model.require_psd()
+        self._gram: Array = self._model.design
+        self.n = self._model.n_rows
         if isinstance(strength, bool) or not isinstance(strength, Real) or not 0 <= float(strength) < np.inf:
             raise ValueError(f"strength must be a finite number of at least 0, got {strength!r}")
         penalty = _penalty(graph)
@@ -129,7 +134,7 @@ class WarpedKernel:
         require_memory(
             32.0 * self.n * self.n, f"a factor of the warped kernel of {self.n:,} examples", "use gram(rows)"
         )
-        G = Kernel(self._gram).factor()
+        G = self._model.factor()
         inner = np.eye(G.shape[1]) + G.T @ self.operator.apply(G)
         lower = scipy.linalg.cholesky((inner + inner.T) / 2, lower=True)
         R = scipy.linalg.solve_triangular(lower, G.T, lower=True).T

@@ -493,7 +493,7 @@ def test_without_graph_negative_curvature_is_met_among_the_labelled_rows():
 def test_kernels_of_any_rank_and_size_are_taken(n, size):
     X = np.random.default_rng(0).normal(size=(n, 5))
     for gram in (X @ X.T, np.ones((n, n)), np.exp(-((X[:, None] - X[None]) ** 2).sum(-1))):
-        csr.Kernel(size * gram).require_curvature()
+        csr.Kernel(size * gram).require_psd()
 
 
 def test_negative_curvature_in_the_kernel_is_met_and_named():

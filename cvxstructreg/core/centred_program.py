@@ -21,8 +21,9 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
-from cvxstructreg.core.model import PSD_ROUND_OFF, Kernel, not_psd
+from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.quadratic_form import to_dense
+from cvxstructreg.core.semidefinite import PSD_ROUND_OFF, not_psd
 
 if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem
@@ -57,8 +58,8 @@ def coordinates(problem: Problem) -> Coordinates | None:
     if isinstance(model, Kernel):
         if not parts.rkhs:
             return None
-        model.require_curvature()
-        values, vectors = _spectrum(R @ np.asarray(R @ model.design).T)
+        model.require_psd()
+        values, vectors = _spectrum(R @ np.asarray(R @ model.design).T, model.round_off)
         return Coordinates(vectors * np.sqrt(values), R.T @ (vectors / np.sqrt(values)), parts.rkhs, sums)
     diagonal = all(scaled.form.diagonal is not None for scaled in parts.weight_forms)
     if R.shape[0] >= model.n_weights or not diagonal or not np.all(parts.ridge > 0):
@@ -69,11 +70,11 @@ def coordinates(problem: Problem) -> Coordinates | None:
     return Coordinates(vectors * np.sqrt(values), lifted / np.sqrt(parts.ridge)[:, None], 1.0, sums)
 
 
-def _spectrum(kernel: Array) -> tuple[Array, Array]:
+def _spectrum(kernel: Array, round_off: float = PSD_ROUND_OFF) -> tuple[Array, Array]:
     """The eigenvalues that are not round-off, with their vectors."""
     values, vectors = scipy.linalg.eigh(kernel)
     top = max(float(values[-1]), np.finfo(float).tiny)
-    if values[0] < -PSD_ROUND_OFF * top:
+    if values[0] < -round_off * top:
         raise not_psd(float(values[0]), top)
     kept = values > len(values) * np.finfo(float).eps * top
     return values[kept], vectors[:, kept]

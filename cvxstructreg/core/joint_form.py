@@ -50,7 +50,7 @@ def joint_form(problem: Problem, theta: cp.Variable, b: cp.Variable | None) -> l
     for term in terms:
         if term.target == "function":
             assert isinstance(model, Kernel)
-            model.require_curvature()
+            model.require_psd()
             Q[:d, :d] += term.scale * model.design
             continue
         design = model.design

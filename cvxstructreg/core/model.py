@@ -11,15 +11,10 @@ import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.memory import require_memory
+from cvxstructreg.core.semidefinite import ZERO_GRAM, not_psd, require_psd, round_off_of
 
-#: Eigenvalues above -PSD_ROUND_OFF times the largest count as round-off; parts of gram of PSD_ROWS rows are checked.
-PSD_ROUND_OFF, PSD_ROWS = 1e-8, 200
-#: Up to so many rows a Cholesky factor in single precision proves that no eigenvalue is below the second times the
-#: largest diagonal entry, well above its round-off; beyond, negative curvature is searched by so many steps of Lanczos.
-PROOF_ROWS, SINGLE_ROUND_OFF, LANCZOS_STEPS = 1000, 1e-4, 12
 #: Weights of which at most one row in so many is not zero are multiplied with these rows of gram only.
 FEW_ROWS = 4
-ZERO_GRAM = "gram is zero everywhere: its only function is zero, and there is nothing to fit"
 
 
 class Model:
@@ -91,7 +86,12 @@ class Linear(Model):
 
 
 class Kernel(Model):
-    """F = gram theta + 1 b', where gram is a symmetric positive semidefinite kernel matrix.
+    """F = gram theta + 1 b', where gram is a symmetric positive semidefinite kernel matrix: v'gram v >= 0 for all v.
+
+    That gram is positive semidefinite makes the norm theta'gram theta convex, and so is a part of every certificate. It
+    is proved once, when a problem with this norm is first solved, by a Cholesky factorisation (n^3 / 3 multiplications
+    and one more n x n matrix), or taken from the user who knows it. Eigenvalues that round-off has made negative are no
+    mistake: down to -1e-8 times the largest in double precision, -1.2e-5 times the largest if gram is given in single.
 
     Parameters
     ----------
@@ -99,26 +99,39 @@ class Kernel(Model):
         The kernel between all examples, labelled or not.
     intercept : bool
         Whether there are free intercepts.
+    psd : bool
+        Whether gram is known to be positive semidefinite by construction, as Gaussian and linear kernels are: then no
+        proof is made, and certificates hold under this condition.
 
     Examples
     --------
     >>> import numpy as np
     >>> Kernel(np.eye(3))
     Kernel(3 x 3 dense)
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> Kernel(np.exp(-((X - X.T) ** 2)), psd=True).require_psd()  # a Gaussian kernel: nothing to prove
+    >>> Kernel(1.0 - np.abs(X - X.T)).require_psd()  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    ValueError: gram must be positive semidefinite, its smallest eigenvalue is -1.21 (largest 3.35); add at least ...
     """
 
     name = "gram"
 
-    def __init__(self, gram: Any, intercept: bool = True) -> None:
+    def __init__(self, gram: Any, intercept: bool = True, psd: bool = False) -> None:
         shape = np.shape(gram)
         if len(shape) == 2 and shape[0] != shape[1]:
             raise ValueError(f"gram must be square (a kernel between all examples), got shape {shape}")
+        if not isinstance(psd, bool | np.bool_):
+            raise TypeError(f"psd must be True or False, got {psd!r}")
         if sp.issparse(gram):
             _require_gram_memory(shape[0], "gram as a dense matrix")
             gram = gram.toarray()
-        super().__init__(_symmetric(as_design(gram, "gram")), intercept)
+        design = as_design(gram, "gram")
+        self.round_off = round_off_of(np.asarray(gram).dtype if hasattr(gram, "__array__") else design.dtype)
+        super().__init__(_symmetric(design, self.round_off), intercept)
         self._spectrum: tuple[Array, Array] | None = None
-        self._known_psd = self._known_curved = False
+        self._known_psd = bool(psd)
         self._last: tuple[Array, Array] | None = None  # the last theta and gram theta
 
     def scores(self, theta: Array, b: Array) -> Array:
@@ -144,76 +157,10 @@ class Kernel(Model):
         return np.asarray(scipy.linalg.blas.dsymv(1.0, fortran, np.ascontiguousarray(v[:, 0])))[:, None]
 
     def require_psd(self) -> None:
-        """Raise if gram is seen not to be positive semidefinite, by the Cholesky factor of (a part of) it.
-
-        Up to PSD_ROWS rows this is a proof. Beyond, a part of half as many rows is looked at, and solvers by conjugate
-        gradients raise the same error as soon as they meet a negative ``v'gram v``. Others call
-        :meth:`require_curvature`.
-        """
-        if self._known_psd or self._spectrum is not None:
-            return
-        n = self.n_rows
-        diagonal = self.design.diagonal()
-        if not diagonal.any() and not self.design.any():
-            raise ValueError(ZERO_GRAM)
-        picked = np.arange(n) if n <= PSD_ROWS else np.linspace(0, n - 1, PSD_ROWS // 2).astype(int)
-        part = self.design if n <= PSD_ROWS else self.design[np.ix_(picked, picked)]
-        top = max(float(diagonal.max()), float(part.sum()) / len(picked))
-        shifted = part + (PSD_ROUND_OFF * max(top, np.finfo(float).tiny)) * np.eye(len(picked))
-        if scipy.linalg.lapack.dpotrf(shifted, overwrite_a=True)[1] != 0:
-            values = scipy.linalg.eigvalsh(part)
-            if values[0] < -PSD_ROUND_OFF * max(float(values[-1]), np.finfo(float).tiny):
-                raise not_psd(float(values[0]), float(values[-1]))
-        self._known_psd = True
-
-    def require_curvature(self) -> None:
-        """Raise if gram is not positive semidefinite, for solvers that would not meet a negative ``v'gram v``.
-
-        Up to PROOF_ROWS rows this is a proof, though not as sharp as that of :meth:`require_psd`. Beyond, which would
-        take n^3, the least v'gram v / v'v in a Krylov space is looked at. It is an upper bound of the smallest
-        eigenvalue, so that no kernel is refused without need.
-        """
-        if self.n_rows <= PSD_ROWS or not self.design.diagonal().any():
-            self.require_psd()
-            return
-        if self._known_curved or self._spectrum is not None:
-            return
-        if self.n_rows <= PROOF_ROWS:
-            if not self._is_nearly_psd():
-                self._eigen()  # in double precision
-        else:
-            smallest, largest = self._ritz_values(LANCZOS_STEPS)
-            if smallest < -PSD_ROUND_OFF * max(largest, np.finfo(float).tiny):
-                raise not_psd(smallest, largest)
-        self._known_curved = True
-
-    def _is_nearly_psd(self) -> bool:
-        size = max(float(self.design.diagonal().max()), np.finfo(float).tiny)
-        scaled = np.empty((self.n_rows, self.n_rows), dtype=np.float32)
-        np.multiply(self.design, 1.0 / size, out=scaled, casting="unsafe")
-        np.einsum("ii->i", scaled)[:] += np.float32(SINGLE_ROUND_OFF)
-        return bool(scipy.linalg.lapack.spotrf(scaled.T, overwrite_a=True, clean=0)[1] == 0)
-
-    def _ritz_values(self, steps: int) -> tuple[float, float]:
-        """The extreme values of v'gram v / v'v in the Krylov space of a random vector."""
-        v = np.random.default_rng(0).normal(size=self.n_rows)
-        v /= np.linalg.norm(v)
-        basis = np.empty((steps, self.n_rows))
-        main: list[float] = []
-        side: list[float] = []
-        for k in range(steps):
-            basis[k] = v
-            w = self.times(v[:, None])[:, 0]
-            main.append(float(v @ w))
-            for _ in range(2):  # twice is enough for orthogonality
-                w = w - (basis[: k + 1] @ w) @ basis[: k + 1]
-            size = float(np.linalg.norm(w))
-            if k == steps - 1 or size <= 1e-10 * max(map(abs, (*main, *side))):
-                break
-            side.append(size)
-            v = w / size
-        values = scipy.linalg.eigvalsh_tridiagonal(main, side) if side else np.array(main)
-        return float(values[0]), float(values[-1])
+        """Raise unless gram is known or proved to be positive semidefinite (:mod:`cvxstructreg.core.semidefinite`)."""
+        if not self._known_psd and self._spectrum is None:
+            require_psd(self.design, self.round_off)
+            self._known_psd = True
 
     def factor(self) -> Array:
         """G with gram = G G': the same model in linear coordinates, theta = :meth:`lift` of them."""
@@ -233,8 +180,8 @@ class Kernel(Model):
         if self._spectrum is None:
             _require_gram_memory(2 * self.n_rows, "the eigenvectors of gram")
             values, vectors = scipy.linalg.eigh(self.design)
-            top = max(float(values[-1]), 0.0) if values.size else 0.0
-            if values.size and values[0] < -PSD_ROUND_OFF * max(top, np.finfo(float).tiny):
+            top = max(float(values[-1]), 0.0)
+            if values[0] < -self.round_off * max(top, np.finfo(float).tiny):
                 raise not_psd(float(values[0]), top)
             if top == 0.0:
                 raise ValueError(ZERO_GRAM)
@@ -243,15 +190,7 @@ class Kernel(Model):
         return self._spectrum
 
 
-def not_psd(smallest: float, largest: float) -> ValueError:
-    """The error for a gram matrix with that smallest eigenvalue (or at most that one, where v'gram v was met)."""
-    return ValueError(
-        f"gram must be positive semidefinite, its smallest eigenvalue is {smallest:.3g} "
-        f"(largest {largest:.3g}); add at least {-smallest:.3g} to its diagonal or use a valid kernel"
-    )
-
-
-def _symmetric(gram: Array) -> Array:
+def _symmetric(gram: Array, round_off: float) -> Array:
     """The matrix itself if it is symmetric, its symmetric part if it is so up to round-off, else an error."""
     scale, worst = float(np.finfo(float).tiny), 0.0
     if not (gram.flags.c_contiguous or gram.flags.f_contiguous):
@@ -260,7 +199,7 @@ def _symmetric(gram: Array) -> Array:
         rows, columns = gram[first : first + 512], gram[:, first : first + 512].T
         scale = max(scale, float(rows.max()), -float(rows.min()))
         worst = max(worst, float(np.abs(rows - columns).max()))
-    if worst > 1e-8 * scale:
+    if worst > round_off * scale:
         raise ValueError("gram must be symmetric; symmetrise it with (gram + gram.T) / 2 if that is what you mean")
     return gram if worst == 0.0 else (gram + gram.T) / 2
 

@@ -85,7 +85,16 @@ class KernelClassifier(ClassifierMixin, StructuredEstimator):
         if self.kernel == "precomputed" and X.shape[0] != X.shape[1]:
             raise ValueError(f"Precomputed matrix must be a square matrix between all rows, got shape {X.shape}")
         gram = self._gram(X, X)
-        return Kernel((gram + gram.T) / 2, intercept=self.fit_intercept)
+        return Kernel((gram + gram.T) / 2, intercept=self.fit_intercept, psd=self._is_psd_by_construction())
+
+    def _is_psd_by_construction(self) -> bool:
+        """Whether the kernel is positive semidefinite for all X: sigmoid, functions and matrices have to be proved."""
+        if self.kernel in ("linear", "cosine"):
+            return True
+        if self.kernel == "poly":
+            whole = float(self.degree).is_integer() and self.degree >= 0
+            return whole and self.coef0 >= 0 and (self.gamma is None or self.gamma >= 0)
+        return self.kernel in ("rbf", "laplacian") and (self.gamma is None or self.gamma >= 0)
 
     def _gram(self, X: Any, Y: Any) -> Any:
         if self.kernel == "precomputed":

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from cvxstructreg.core.atom import Array
-from cvxstructreg.core.model import PSD_ROUND_OFF, not_psd
+from cvxstructreg.core.semidefinite import PSD_ROUND_OFF, not_psd
 
 #: Kernel matrices are often singular: shifts of the diagonal, relative to it, that are round-off.
 SHIFTS = (0.0, 1e-13, 1e-11, 1e-9)

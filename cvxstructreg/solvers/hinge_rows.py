@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from cvxstructreg.core import centred_hinge
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.memory import require_memory
-from cvxstructreg.core.model import PSD_ROUND_OFF, Kernel, not_psd
+from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.normal_form import NormalForm
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.quadratic_form import to_dense
@@ -108,6 +108,7 @@ class KernelGeometry:
 
     def __init__(self, problem: Problem, rows: HingeRows) -> None:
         assert isinstance(problem.model, Kernel)
+        problem.model.require_psd()
         self.rows, self.parts, self.gram = rows, problem.normal_form, problem.model.design
         self.lam = self.parts.rkhs
         self.unit = 2.0 * self.lam
@@ -237,13 +238,3 @@ class LinearGeometry:
 def geometry(problem: Problem, rows: HingeRows) -> KernelGeometry | LinearGeometry:
     """What the quadratic terms of a problem make of its rows."""
     return (KernelGeometry if isinstance(problem.model, Kernel) else LinearGeometry)(problem, rows)
-
-
-def require_psd(K: Array, unit: float) -> None:
-    """Raise unless a part of the kernel, gram / unit, is positive semidefinite up to round-off."""
-    size = max(float(K.diagonal().max()), np.finfo(float).tiny)
-    shifted = K + (PSD_ROUND_OFF * size) * np.eye(len(K))
-    if scipy.linalg.lapack.dpotrf(shifted, overwrite_a=True)[1] != 0:
-        values = scipy.linalg.eigvalsh(K)
-        if values[0] < -PSD_ROUND_OFF * max(float(values[-1]), size):
-            raise not_psd(unit * float(values[0]), unit * float(values[-1]))

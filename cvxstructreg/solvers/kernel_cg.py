@@ -21,9 +21,10 @@ from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import objective_scale
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.memory import available_memory
-from cvxstructreg.core.model import PSD_ROUND_OFF, Kernel, not_psd
+from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.normal_form import NormalForm, Piece
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.semidefinite import not_psd
 from cvxstructreg.solvers import warped
 from cvxstructreg.solvers.iterate import Iterate, Refusal
 
@@ -228,8 +229,8 @@ class KernelNewton:
     def _energy(self, r: Array, Kr: Array) -> float:
         """r'gram r, which no kernel makes negative but by round-off."""
         energy, square = float(np.vdot(r, Kr)), float(np.vdot(r, r))
-        if energy < -PSD_ROUND_OFF * self.trace * square:
-            raise not_psd(energy / square, self.trace)
+        if energy < -self.model.round_off * self.trace * square:  # whoever vouched for gram was mistaken
+            raise not_psd(energy / square, self.trace, exact=False)
         return max(energy, 0.0)
 
     def line_search(self, at: KernelState, step: KernelState, value: float) -> tuple[KernelState, float]:

@@ -17,10 +17,11 @@ import scipy.linalg
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.centred_hinge import centred
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.semidefinite import not_psd
 from cvxstructreg.solvers import hinge_polish
 from cvxstructreg.solvers.anderson import Anderson
 from cvxstructreg.solvers.hinge_bounds import Point
-from cvxstructreg.solvers.hinge_rows import HingeRows, geometry, refusal, require_psd
+from cvxstructreg.solvers.hinge_rows import HingeRows, geometry, refusal
 from cvxstructreg.solvers.iterate import Iterate, Refusal
 from cvxstructreg.solvers.working_rows import WorkingRows
 
@@ -87,12 +88,12 @@ class _Run(WorkingRows):
     def _factorise(self) -> None:
         """The inverse of K + I / sigma."""
         m = len(self.W)
-        require_psd(self.K, self.geometry.unit)
         shifted = self.K.T.copy()  # symmetric, and transposed in the order that LAPACK takes
         shifted[np.diag_indices(m)] += 1.0 / self.sigma
         factor, failed = scipy.linalg.lapack.dpotrf(shifted.T, overwrite_a=True, lower=1)
         if failed:
-            raise np.linalg.LinAlgError("the kernel of the working rows is not positive semidefinite")
+            values, unit = scipy.linalg.eigvalsh(self.K), self.geometry.unit
+            raise not_psd(unit * float(values[0]), unit * float(values[-1]))
         self.inverse = scipy.linalg.lapack.dpotri(factor, overwrite_c=True, lower=1)[0].T
         self.kernels.mirror(self.inverse)
         self.spent += m**3

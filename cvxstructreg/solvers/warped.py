@@ -50,11 +50,7 @@ def run(problem: Problem, start: Iterate, tol: float) -> Generator[Iterate, None
     """It has no options."""
     model = problem.model
     assert isinstance(model, Kernel)
-    parts = problem.normal_form
-    if parts.score_forms or parts.function_forms:
-        model.require_curvature()
-    else:  # a machine on gram as it is takes less time than a good look at gram, which is taken when it fails
-        model.require_psd()
+    model.require_psd()
     reduced = ReducedKernel(problem, min(MOST_RESIDUAL, RESIDUAL * tol))
     yield from _points_of(problem, reduced, tol)
     if reduced.is_rough:
@@ -67,8 +63,6 @@ def _points_of(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator
     for a, b, u in steps(problem, reduced, tol):
         theta, intercept = reduced.expand(a, b)
         yield Iterate(theta, intercept, {} if u is None else {piece.number: u}, promising=True)
-    assert isinstance(problem.model, Kernel)
-    problem.model.require_curvature()  # the first thing to suspect
     yield Iterate(theta, intercept, {} if u is None else {piece.number: u}, exhausted=not reduced.is_rough)
 
 
