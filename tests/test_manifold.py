@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -353,6 +355,71 @@ def test_a_residual_that_is_foreseen_is_one(monkeypatch):
             left = Y - X - strength * (instance.graph.laplacian() @ (instance.gram @ X))
             assert np.linalg.norm(left, axis=0).max() <= max(accuracy, 1e-11)
             assert warp.is_rough == (accuracy > 1e-11)
+
+
+@pytest.mark.parametrize("nodes", [60, 80])  # all of them, or some without edges
+def test_a_solution_in_single_precision_is_improved(nodes, monkeypatch):
+    monkeypatch.setattr("cvxstructreg.core.warp.ROUGH_FROM", 1)
+    instance = Instance(13, n=60, edges=200)
+    gram = np.exp(-((np.arange(nodes)[:, None] - np.arange(nodes)) ** 2) / 8.0)
+    N = sp.csr_array(instance.graph.incidence())
+    N = sp.csr_array((N.data, N.indices, N.indptr), shape=(N.shape[0], nodes))
+    for strength in (1.0, 1e7):  # the second one is too much for single precision
+        operator = GraphOperator([(strength, QuadraticForm(factor=N))], nodes)
+        Y = np.eye(nodes)[:, :1] + 0.5
+        exact = gram @ np.linalg.solve(np.eye(nodes) + strength * (N.T @ N).toarray() @ gram, Y)
+        warp = Warp(gram, operator, 1e-9)
+        assert warp.can_be_rough
+        rough = warp.rough(Y)
+        error = np.abs(gram @ rough - exact).max()
+        assert error > 1e-9
+        assert error < 1e-4 or strength > 1.0
+        assert np.allclose(gram @ warp.improved(rough, Y), exact, rtol=0.0, atol=1e-7)
+        assert np.allclose(gram @ warp.improved(np.zeros_like(Y), Y), exact, rtol=0.0, atol=1e-7)
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+@pytest.mark.parametrize("strength", [0.1, 10.0, 1e5, 1e9])
+def test_a_machine_on_a_rough_kernel_is_corrected(convention, strength, monkeypatch):
+    instance = Instance(19, n=60, labels=30, edges=200)
+    bias, how = CONVENTIONS[convention]
+    graph = getattr(csr.Laplacian(instance.graph), how)()
+    loss = csr.Hinge(instance.y, rows=instance.rows, sample_weight=instance.weights * (np.arange(30) > 0))
+    problem = csr.Problem(csr.Kernel(instance.gram, bias), loss + LAM1 * csr.RKHSNorm() + strength * LAM1 * graph)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of strong graphs
+        exact = problem.solve("warped", tol=1e-9)
+        monkeypatch.setattr("cvxstructreg.core.warp.ROUGH_FROM", 1)
+        for tol in (1e-4, 1e-6, 1e-9):
+            rough = problem.solve("warped", tol=tol)
+            assert rough.status == "optimal" == exact.status
+            assert abs(rough.objective - exact.objective) <= rough.certificate.gap + exact.certificate.gap + 1e-11
+            if tol < 1e-5:
+                assert np.allclose(rough.scores, exact.scores, rtol=0.0, atol=1e-6)
+            assert rough.n_iter == 1 or strength > 100.0 or tol < 1e-8
+
+
+def test_the_compiled_matrix_of_edges_is_the_product(monkeypatch):
+    from cvxstructreg.core import kernels_warp
+
+    N = sp.csr_array(Instance(20, n=30, edges=90).graph.incidence())
+    N = sp.csr_array(sp.vstack([N, 0.5 * N[:7]]))  # edges twice
+    N = sp.csr_array((N.data, N.indices, N.indptr), shape=(N.shape[0], 35))  # and nodes without
+    results = []
+    for run in (kernels_warp.edge_matrix, kernels_warp.edge_matrix.py_func):
+        monkeypatch.setattr(kernels_warp, "edge_matrix", run)
+        results.append(kernels_warp.of_edges(N, 3.0))
+    for name in ("data", "indices", "indptr"):
+        assert np.array_equal(getattr(results[0], name), getattr(results[1], name))
+    assert np.allclose(results[0].toarray(), 3.0 * (N.T @ N).toarray(), rtol=0.0, atol=1e-12)
+    sums = []
+    for rows in (500, 1):
+        monkeypatch.setattr("cvxstructreg.core.warp.COMPILE_FROM", rows)
+        forms = [(3.0, QuadraticForm(factor=N)), (2.0, QuadraticForm(matrix=sp.eye_array(35, format="csr")))]
+        sums.append(GraphOperator(forms, 35).matrix.toarray())
+        touched = GraphOperator(forms[:1], 35).touched
+        assert touched.tolist() == np.flatnonzero(abs(N).sum(axis=0)).tolist()
+    assert np.allclose(*sums, rtol=0.0, atol=1e-12)
 
 
 def test_the_direct_way_goes_on_where_a_rough_kernel_was_not_enough(monkeypatch):

@@ -26,6 +26,7 @@ class BoxProgram:
 
     def __init__(self, K: Array, y: Array, C: Array, g: Array | None, s: float) -> None:
         self.K, self.y, self.C, self.g, self.s = K, y, C, g, s
+        self.offset: Array | float = 0.0  # of Q a where K is only near the kernel, as it was met at a point near a
 
     def times(self, a: Array) -> Array:
         """Q a."""
@@ -38,7 +39,7 @@ class BoxProgram:
 
     def gap(self, a: Array, b: float, image: Array | None = None) -> float:
         """The duality gap of a in its box with the intercept b, if g'a = s b: sum C (1 - m)_+ + a'Qa - 1'a + s b^2."""
-        margins = self.times(a) if image is None else image
+        margins = self.times(a) + self.offset if image is None else image
         quadratic = float(a @ margins)
         if self.g is not None:
             margins = margins + b * self.g
@@ -80,7 +81,7 @@ class BoxProgram:
 
         It ends when the gap is below ``goal``, and returns the best point it met.
         """
-        image = self.times(a)
+        image = self.times(a) + self.offset
         best, gap = (a, b), self.gap(a, b, image)
         scale = 1.0 / np.maximum(self.K.diagonal(), np.finfo(float).tiny)
         for _ in range(rounds):

@@ -20,6 +20,9 @@ from cvxstructreg.core.quadratic_form import QuadraticForm
 from cvxstructreg.core.warp import GraphOperator, Warp
 from cvxstructreg.solvers.iterate import Refusal
 
+#: A warped kernel of single precision whose asymmetry is more than this part of it is not worth correcting.
+ASYMMETRY = 1e-3
+
 
 def refusal(problem: Problem) -> Refusal | None:
     """Why a problem has no reduced form, in words; None if it has one."""
@@ -36,9 +39,13 @@ def refusal(problem: Problem) -> Refusal | None:
 
 
 class ReducedKernel:
-    """Q, u and s of a problem, and the way back to the weights; ``accuracy`` is the relative residual it may leave."""
+    """Q, u and s of a problem, and the way back to the weights; ``accuracy`` is the relative residual it may leave.
 
-    def __init__(self, problem: Problem, accuracy: float = 0.0) -> None:
+    With ``rough`` this is so for the weights (and u and s), while Q may have an error of single precision: one
+    right-hand side costs little to refine, as many as there are labels cost as much as the factorisation.
+    """
+
+    def __init__(self, problem: Problem, accuracy: float = 0.0, rough: bool = False) -> None:
         model, parts = problem.model, problem.normal_form
         assert isinstance(model, Kernel)
         self.piece: Piece = parts.score_pieces[0]
@@ -52,6 +59,7 @@ class ReducedKernel:
         on_values = [(form.scale / self.lam, form.form) for form in parts.function_forms]
         self.operator = GraphOperator(on_scores + on_values, n)
         self.intercept, self.accuracy, self.is_rough = model.intercept, accuracy, False
+        self.rough, self.last = rough, (np.zeros(len(self.rows)), np.zeros((n, 1)))
         self.pull: Array | None = None  # m = M_f 1, where it is not zero
         if self.intercept and on_scores:
             m = GraphOperator(on_scores, n).apply(np.ones((n, 1)))
@@ -64,15 +72,17 @@ class ReducedKernel:
         if self.operator.is_zero:
             self.columns, self.Q = None, gram if count == self.n else gram[np.ix_(self.rows, self.rows)]
         else:
+            self.warp = Warp(gram, self.operator, self.accuracy)
             right = np.zeros((self.n, count + (self.pull is not None)), order="F")
             right[self.rows, np.arange(count)] = 1.0
             if self.pull is not None:
                 right[:, count:] = self.pull
-            warp = Warp(gram, self.operator, self.accuracy)
-            solved, self.is_rough = warp.solve(right), warp.is_rough
+            solved = self._solved_roughly(gram, right) if self.rough and self.warp.can_be_rough else None
+            self.rough = solved is not None
+            solved = self.warp.solve(right) if solved is None else solved
+            self.is_rough = self.rough or self.warp.is_rough
             self.columns = solved[:, :count]
-            Q = gram[self.rows] @ self.columns
-            self.Q = (Q + Q.T) / 2
+            self.Q = _symmetric(gram[self.rows] @ self.columns)
         self.u, self.s = np.ones(count), 0.0
         if self.pull is not None:
             self.shift = solved[:, count:]
@@ -85,13 +95,45 @@ class ReducedKernel:
             others = self.operator.apply(values) - GraphOperator(on_scores, self.n).apply(values)
             self.s += max(0.0, float(np.sum(values * others)))
 
+    def _solved_roughly(self, gram: Array, right: Array) -> Array | None:
+        """The solution in single precision (but of the last column, for the intercept), None if it is no good."""
+        count, solved = len(self.rows), self.warp.rough(right)
+        Q = gram[self.rows] @ solved[:, :count]
+        if not float(np.abs(Q - Q.T).max()) <= ASYMMETRY * float(np.abs(Q).max()):
+            return None
+        if self.pull is not None:
+            solved[:, count:] = self.warp.improved(solved[:, count:], self.pull)
+        return solved
+
     def expand(self, a: Array, b: float) -> tuple[Array, Array]:
         """The weights and the intercept that belong to (a, b)."""
         theta = np.zeros((self.n, 1))
         if self.columns is None:
             theta[self.rows, 0] = a
-        else:
+        elif not self.rough:
             theta[:, 0] = self.columns @ a
+        else:
+            theta = self._improved(a)
         if self.pull is not None:
-            theta -= b * self.shift
+            theta = theta - b * self.shift
         return theta, np.array([b if self.intercept else 0.0])
+
+    def _improved(self, a: Array) -> Array:
+        """The weights of a, from those that the columns give and what was found to be wrong with them before."""
+        near, (last, error) = (self.columns @ a)[:, None], self.last
+        # what the change of a adds to the error, if it is as large as it was
+        added = float(np.linalg.norm(error)) * float(np.linalg.norm(a - last))
+        if not last.any() or added > self.accuracy * float(np.linalg.norm(near)) * float(np.linalg.norm(last)):
+            right = np.zeros((self.n, 1))
+            right[self.rows, 0] = a
+            error = self.warp.improved(near + error, right) - near
+            self.last = a, error
+        return np.asarray(near + error)
+
+    def image(self, h: Array, b: float) -> Array:
+        """Q a, from the function h = gram theta of (a, b)."""
+        return np.asarray(h[self.rows] - b * (self.u - 1.0))
+
+
+def _symmetric(Q: Array) -> Array:
+    return np.asarray((Q + Q.T) / 2)

@@ -31,6 +31,8 @@ INTERIOR_ROWS, INTERIOR_ROWS_TIED = 300, 2000
 #: The relative residuals of the warped kernel: at first this part of the tolerance, and no more than the second; as
 #: small as can be had if that is not good enough. The scores inherit them times the kernel.
 RESIDUAL, MOST_RESIDUAL = 1e-2, 1e-8
+#: Corrections of a solution for a kernel of single precision, at the most; each gains the digits of that.
+CORRECTIONS = 3
 #: From this many examples on, loading the compiler pays.
 COMPILE_FROM = 500
 
@@ -51,7 +53,8 @@ def run(problem: Problem, start: Iterate, tol: float) -> Generator[Iterate, None
     model = problem.model
     assert isinstance(model, Kernel)
     model.require_psd()
-    reduced = ReducedKernel(problem, min(MOST_RESIDUAL, RESIDUAL * tol))
+    hinge = problem.normal_form.score_pieces[0].atom.can("hinges")
+    reduced = ReducedKernel(problem, min(MOST_RESIDUAL, RESIDUAL * tol), rough=hinge)
     yield from _points_of(problem, reduced, tol)
     if reduced.is_rough:
         yield from _points_of(problem, ReducedKernel(problem), tol)
@@ -60,13 +63,12 @@ def run(problem: Problem, start: Iterate, tol: float) -> Generator[Iterate, None
 def _points_of(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[Iterate]:
     piece = reduced.piece
     steps: Any = _hinge if piece.atom.can("hinges") else _smooth
-    for a, b, u in steps(problem, reduced, tol):
-        theta, intercept = reduced.expand(a, b)
-        yield Iterate(theta, intercept, {} if u is None else {piece.number: u}, promising=True)
-    yield Iterate(theta, intercept, {} if u is None else {piece.number: u}, exhausted=not reduced.is_rough)
+    for theta, b, u in steps(problem, reduced, tol):
+        yield Iterate(theta, b, {} if u is None else {piece.number: u}, promising=True)
+    yield Iterate(theta, b, {} if u is None else {piece.number: u}, exhausted=not reduced.is_rough)
 
 
-def _hinge(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tuple[Array, float, Array]]:
+def _hinge(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tuple[Array, Array, Array]]:
     """Points of better and better accuracy, with their dual points."""
     y, weights = reduced.piece.atom.hinges()
     C = reduced.piece.scale * weights / (2.0 * reduced.lam)
@@ -80,10 +82,24 @@ def _hinge(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tup
     # objectives here are 2 lam1 times smaller than those of the problem
     goal = 0.3 * tol * objective_scale(problem, 0.0) / (2.0 * reduced.lam)
     compiled = reduced.n >= COMPILE_FROM or "cvxstructreg.solvers.kernels_smo" in sys.modules
-    for inner, b in _points(program, compiled, tol, goal):
+
+    def lifted(inner: Array, b: float) -> tuple[Array, Array, Array]:
+        """The weights, the intercept and the values of h at the labelled rows as a alone makes them."""
         a = np.zeros_like(C)
-        a[counted] = inner
-        yield y * a, b, (-2.0 * reduced.lam * y * a)[:, None]
+        a[counted] = y[counted] * inner
+        theta, intercept = reduced.expand(a, b)
+        return theta, intercept, a
+
+    for inner, b in _points(program, compiled, tol, goal):
+        theta, intercept, a = lifted(inner, b)
+        for _ in range(CORRECTIONS if reduced.rough else 0):
+            image = (y * reduced.image(problem.model.scores(theta, np.zeros(1))[:, 0], b))[counted]
+            if program.gap(inner, b, image) <= goal:
+                break
+            program.offset = image - program.times(inner)
+            inner, b = program.polish(inner, b, goal)
+            theta, intercept, a = lifted(inner, b)
+        yield theta, intercept, -2.0 * reduced.lam * a[:, None]
 
 
 def _points(program: BoxProgram, compiled: bool, tol: float, goal: float) -> Iterator[tuple[Array, float]]:
@@ -100,7 +116,7 @@ def _points(program: BoxProgram, compiled: bool, tol: float, goal: float) -> Ite
         yield program.polish(a, b, goal)
 
 
-def _smooth(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tuple[Array, float, None]]:
+def _smooth(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tuple[Array, Array, None]]:
     """Damped Newton steps on loss(Q a + u b) + lam1 (a'Qa + s b^2)."""
     piece, Q, u, s, lam = reduced.piece, reduced.Q, reduced.u, reduced.s, reduced.lam
     atom, scale, count = piece.atom, piece.scale, len(reduced.u)
@@ -119,7 +135,7 @@ def _smooth(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tu
         left, left_b = slope + 2.0 * lam * a, float(u @ slope) + 2.0 * lam * s * b
         error = float(left @ (Q @ left)) / (4.0 * lam)
         if error <= 0.3 * tol * objective_scale(problem, current):
-            yield a, b, None
+            yield *reduced.expand(a, b), None
         system = np.zeros((count + free, count + free))
         system[:count, :count] = curved[:, None] * Q
         system[np.arange(count), np.arange(count)] += 2.0 * lam
@@ -138,4 +154,4 @@ def _smooth(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tu
         if not reached < current:
             break
         a, b, current = a + length * da, b + length * db, reached
-    yield a, b, None
+    yield *reduced.expand(a, b), None
