@@ -68,9 +68,10 @@ class ReducedKernel:
         self._solve(gram, on_scores)
 
     def _solve(self, gram: Array, on_scores: list[tuple[float, QuadraticForm]]) -> None:
-        count = len(self.rows)
+        count, solved = len(self.rows), None
+        self.columns: Array | None = None
         if self.operator.is_zero:
-            self.columns, self.Q = None, gram if count == self.n else gram[np.ix_(self.rows, self.rows)]
+            self.rough, self.Q = False, gram if count == self.n else gram[np.ix_(self.rows, self.rows)]
         else:
             self.warp = Warp(gram, self.operator, self.accuracy)
             right = np.zeros((self.n, count + (self.pull is not None)), order="F")
@@ -84,7 +85,7 @@ class ReducedKernel:
             self.columns = solved[:, :count]
             self.Q = _symmetric(gram[self.rows] @ self.columns)
         self.u, self.s = np.ones(count), 0.0
-        if self.pull is not None:
+        if self.pull is not None and solved is not None:
             self.shift = solved[:, count:]
             values = -(gram @ self.shift)  # h that answers to a constant 1
             self.u = 1.0 + values[self.rows, 0]
@@ -120,6 +121,7 @@ class ReducedKernel:
 
     def _improved(self, a: Array) -> Array:
         """The weights of a, from those that the columns give and what was found to be wrong with them before."""
+        assert self.columns is not None
         near, (last, error) = (self.columns @ a)[:, None], self.last
         # what the change of a adds to the error, if it is as large as it was
         added = float(np.linalg.norm(error)) * float(np.linalg.norm(a - last))
