@@ -7,6 +7,7 @@ from types import ModuleType
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers import (
     admm,
+    group_descent,
     group_newton,
     hinge_newton,
     irls,
@@ -31,6 +32,7 @@ SOLVERS: tuple[ModuleType, ...] = (
     multipliers,
     truncated_newton,
     working_set,
+    group_descent,
     group_newton,
     lbfgs,
     irls,

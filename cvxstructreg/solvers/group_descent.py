@@ -1,0 +1,265 @@
+"""Disjoint groups: working sets, prox-Newton steps and block coordinate descent.
+
+    minimize over (w, b)   sum_i loss_i(x_i'w + b) + w'Mw + sum_j lam_j |w_j| + sum_g c_g ||w_g||
+
+for groups that have no feature in common, and rows of weights if there are several outputs. An outer iteration takes
+the groups that violate optimality most, and those that are not zero; prox-Newton steps over these minimise a quadratic
+model (:mod:`block_model`) by passes over the groups and by conjugate gradients on those that are not zero, with a line
+search on the objective. The gap on all features stops it.
+Qin, Scheinberg and Goldfarb (2013) for passes over blocks; Massias, Gramfort and Salmon (2018) for working sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.core.atom import Array
+from cvxstructreg.core.certificate import objective_scale
+from cvxstructreg.core.free_directions import refit
+from cvxstructreg.core.normal_form import NormalForm
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.quadratic_form import DENSE_LIMIT
+from cvxstructreg.core.selection import Selection
+from cvxstructreg.solvers.block_model import BlockModel, Given, by_rows
+from cvxstructreg.solvers.disjoint_blocks import Ints, blocks_of, quadratic_rows, ratio
+from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.score_curvature import PieceCurvature, is_rowwise
+from cvxstructreg.solvers.working_set import as_columns
+
+NAME = "group_descent"
+ITERATES = True
+
+#: The smallest working set, in features; else it is a multiple of the support.
+SMALLEST_SET, GROWTH = 100, 2.0
+#: A quadratic model is solved to this part of the violation, a working set to that part of its first violation.
+INNER, ENOUGH = 0.3, 0.1
+#: Outer iterations without progress before it gives up, and objectives that count as equal.
+STALLED, ROUND_OFF = 5, 1e-13
+
+
+def accepts(problem: Problem) -> Refusal | None:
+    """Losses with a curvature for each row, absolute values, quadratic terms as matrices, and disjoint groups."""
+    parts = problem.linear().normal_form
+    if not parts.weight_pieces:
+        return Refusal("there are no groups")
+    for piece in parts.weight_pieces:
+        if not piece.atom.can("blocks") or not (piece.K is None or isinstance(piece.K, Selection)):
+            return Refusal(f"{piece.atom!r} is not a sum of norms of groups of weights")
+    if parts.piece_diagonal is None or np.any(parts.piece_diagonal > 1):
+        return Refusal("groups overlap: a step in one of them would not leave the others as they are")
+    if parts.separable is not None and parts.separable.bounded:
+        return Refusal("there are bounds on the weights")
+    return _score_refusal(parts) or _quadratic_refusal(parts)
+
+
+def _score_refusal(parts: NormalForm) -> Refusal | None:
+    if parts.score_forms:
+        return Refusal("a quadratic term of the scores ties rows together")
+    for piece in parts.score_pieces:
+        if not is_rowwise(piece) or not (piece.atom.can("hess_diag") or piece.atom.can("hess_rows")):
+            return Refusal(f"{piece.atom!r} has no curvature for each row (hess_diag or hess_rows)")
+    if parts.n_outputs > 1 and len(parts.score_pieces) > 1:
+        return Refusal("there are several losses of several outputs; it takes one")
+    return None
+
+
+def _quadratic_refusal(parts: NormalForm) -> Refusal | None:
+    for scaled in parts.weight_forms:
+        if scaled.form.is_operator:
+            return Refusal("a quadratic term has no sparse matrix, as virtual nodes were eliminated")
+        given = scaled.form.factor if scaled.form.factor is not None else scaled.form.matrix
+        if not sp.issparse(given) and given.shape[1] > DENSE_LIMIT:
+            return Refusal(f"a quadratic term has a dense matrix of more than {DENSE_LIMIT} rows")
+    return None
+
+
+def run(problem: Problem, start: Iterate, tol: float, max_newton: int = 10, max_epochs: int = 50) -> Iterator[Iterate]:
+    """``max_newton`` prox-Newton steps on one working set at most, each of at most ``max_epochs`` passes."""
+    nothing = Iterate(np.zeros_like(start.theta), np.zeros_like(start.b))
+    if not problem.value_at(start.theta, start.b) <= problem.value_at(nothing.theta, nothing.b):
+        start = nothing  # Newton's method is lost among many weights that are far too large
+    state = State(problem, start)
+    target, stalled = tol, 0
+    objective = violation = np.inf
+    while stalled < STALLED:
+        gap = state.look()
+        if gap <= target or objective < np.inf:  # the start is no step yet
+            yield state.iterate(promising=bool(gap <= target))
+        if gap <= target:
+            target = 0.2 * max(gap, 0.0)  # the certificate wanted more
+        # near the optimum objectives differ by round-off only, but violations still fall
+        better = state.objective < objective - ROUND_OFF * abs(objective) or state.worst < 0.9 * violation
+        stalled = 0 if better else stalled + 1
+        objective, violation = min(objective, state.objective), min(violation, state.worst)
+        state.improve(max_newton, max_epochs)
+    state.look()
+    yield state.iterate(exhausted=True)
+
+
+class State:
+    """A point in the order of the slots, its scores and Q w, and what is derived from them."""
+
+    def __init__(self, problem: Problem, start: Iterate) -> None:
+        self.problem, self.parts = problem, problem.normal_form
+        parts, self.shape = self.parts, self.parts.shape
+        self.blocks = blocks = blocks_of(parts)
+        self.w, self.b = start.theta[blocks.column].ravel(), start.b.copy()
+        self.scores = problem.model.scores(start.theta, start.b)
+        Q = quadratic_rows(parts, blocks.column)
+        self.Qw = np.asarray(Q @ self.w.reshape(-1, blocks.k)).ravel()
+        self.ridge = np.repeat(parts.ridge[blocks.column], blocks.k)
+        self.refresh()
+        self.pull()
+        least = blocks.radii + blocks.least(blocks.lam)
+        sizes = np.where(least > 0.0, least, max(float(np.abs(self.slope).max(initial=0.0)), 1e-300))
+        self.sizes, self.always = sizes, least == 0.0
+        squares = parts.column_norms[blocks.column] ** 2
+        self.steepness = np.sqrt(np.maximum(np.maximum.reduceat(squares, blocks.starts[:-1]), 1e-300))
+        kernels, X = _kernels(problem)
+        self.given = Given(kernels, X, Q, blocks, sizes, squares)
+
+    def iterate(self, exhausted: bool = False, promising: bool | None = None) -> Iterate:
+        """The point for the driver, with what the norms take of the pull."""
+        theta, left = np.zeros(self.shape), np.zeros(self.shape)
+        theta[self.blocks.column] = self.w.reshape(-1, self.blocks.k)
+        left[self.blocks.column] = -self.slope.reshape(-1, self.blocks.k)
+        if self.parts.separable is not None:
+            left -= self.parts.separable.absorb(left)
+        dual = {piece.number: piece.prox_conj(piece.forward(left), 1.0)[0] for piece in self.parts.weight_pieces}
+        return Iterate(theta, self.b.copy(), dual, exhausted, promising)
+
+    def loss(self, scores: Array) -> float:
+        """The losses at given scores."""
+        return float(sum(piece.value(scores) for piece in self.parts.score_pieces))
+
+    def refresh(self, loss: float | None = None) -> None:
+        """Value (if it is not known) and gradient of the losses at the scores."""
+        self.loss_value = self.loss(self.scores) if loss is None else loss
+        self.g = self.parts.smooth_score_grad(self.scores)
+
+    def pull(self) -> None:
+        """The gradient by all weights."""
+        self.slope = self.problem.model.adjoint(self.g)[self.blocks.column].ravel() + self.Qw
+
+    def hess(self) -> tuple[Array, Array, Array]:
+        """(direct, root, inverse): the Hessian of row i is diag(direct_i) - root_i root_i'."""
+        direct, root = np.zeros_like(self.g), np.zeros_like(self.g)
+        for piece in self.parts.score_pieces:
+            rows = PieceCurvature(piece, piece.forward(self.scores)).rows
+            assert rows is not None
+            direct += piece.adjoint(rows[0])
+            if rows[1] is not None:
+                root += piece.adjoint(rows[1])
+        if self.blocks.k == 1:
+            direct = direct - root**2
+            root = np.zeros((0, 1))  # nothing looks at it
+        between = np.diag(direct.sum(axis=0)) - root.T @ root
+        inverse = np.zeros_like(between)
+        if self.problem.model.intercept:
+            inverse = np.asarray(np.linalg.pinv(between, rcond=1e-13, hermitian=True), dtype=float)
+        return by_rows(direct), by_rows(root), inverse
+
+    def look(self) -> float:
+        """The gradient on all features, the violations, and the relative gap."""
+        if self.problem.model.intercept:
+            theta = np.zeros(self.shape)
+            _, self.b, self.scores = refit(self.parts, theta, self.b, self.scores, np.zeros((self.shape[0], 0)))
+            self.refresh()
+        self.pull()
+        self.violation = self.blocks.violations(self.w, self.slope)
+        self.worst = float(np.max(self.violation / self.sizes, initial=0.0))
+        self.quadratic = 0.5 * float(self.w @ self.Qw)
+        self.objective = self.loss_value + self.blocks.value(self.w) + self.quadratic
+        return self.gap() / objective_scale(self.problem, self.objective)
+
+    def gap(self) -> float:
+        """The duality gap at u = s g, with s <= 1 as large as feasibility allows, about as certificates do it.
+
+        Features without penalty are left to the certificate, which minimises over them exactly. Infinite where it is
+        so large that its value is of no interest.
+        """
+        blocks, left = self.blocks, -self.slope
+        beyond, excess = self._excess(left)
+        stuck = np.abs(np.where((self.ridge > 0.0) | self.always[blocks.group], 0.0, excess))
+        by_norm = blocks.norms(np.where(stuck > 0.0, beyond, 0.0))
+        by_norm = np.where(by_norm > blocks.radii, ratio(blocks.radii, by_norm), 1.0)
+        by_lam = blocks.least(np.where(stuck > 0.0, ratio(blocks.lam, blocks.lam + stuck), 1.0))
+        s = float(np.min(np.maximum(by_norm, by_lam), initial=1.0))
+        if s < 0.9:
+            return np.inf
+        excess = np.where(self.ridge > 0.0, self._excess(s * left)[1], 0.0)
+        cost = s * float(self.w @ excess) + float(np.sum(excess**2 / np.where(self.ridge > 0.0, 4.0 * self.ridge, 1.0)))
+        points = [piece.grad(piece.forward(self.scores)) for piece in self.parts.score_pieces]
+        conj = sum(piece.conj(s * u) for piece, u in zip(self.parts.score_pieces, points, strict=True))
+        return float(self.objective + conj + s * s * self.quadratic + cost)
+
+    def _excess(self, left: Array) -> tuple[Array, Array]:
+        """What of ``left`` is beyond the absolute values, and what of that the norms cannot take."""
+        beyond = self.blocks.beyond(left)
+        norms = self.blocks.norms(beyond)
+        over = np.where(norms > self.blocks.radii, 1.0 - ratio(self.blocks.radii, norms), 0.0)
+        return beyond, beyond * over[self.blocks.group]
+
+    def working_set(self) -> Ints:
+        """The groups that are not zero or have no penalty, and those that violate most."""
+        blocks = self.blocks
+        counts = np.diff(blocks.starts)
+        inside = self.always | (blocks.sums((self.w != 0.0).astype(float)) > 0.0)
+        size = max(SMALLEST_SET, int(GROWTH * counts[inside].sum()))
+        if size >= blocks.column.size:
+            return np.arange(counts.size)
+        order = np.argsort(np.where(inside, -np.inf, -self.violation / self.steepness), kind="stable")
+        return np.sort(order[: int(np.searchsorted(np.cumsum(counts[order]), size)) + 1])
+
+    def improve(self, max_newton: int, max_epochs: int) -> None:
+        """Prox-Newton steps on a working set."""
+        chosen = self.working_set()
+        part, flat = self.blocks.part(chosen)
+        first = worst = float(np.max(self.violation[chosen] / self.sizes[chosen], initial=0.0))
+        for _ in range(max_newton):
+            if not self.newton_step(chosen, INNER * worst, max_epochs):
+                break
+            self.given.kernels.slopes(self.given.X, self.given.layout, chosen, by_rows(self.g), part.k, self.slope)
+            self.slope[flat] += self.Qw[flat]
+            violation = part.violations(self.w[flat], self.slope[flat])
+            worst = float(np.max(violation / self.sizes[chosen], initial=0.0))
+            if worst <= ENOUGH * first:
+                break
+
+    def newton_step(self, chosen: Ints, tol: float, max_epochs: int) -> bool:
+        """Minimise the quadratic model over the groups, then backtrack on the objective."""
+        model = BlockModel(self.given, chosen, self.hess(), self.g, self.w, self.Qw)
+        model.minimise(tol, max_epochs)
+        change, shift = model.change()
+        penalty, after = self.penalty(self.w, self.Qw), self.penalty(model.w, model.Qw)
+        before = self.loss_value + penalty
+        decrease = float(np.sum(self.g * change)) + after - penalty
+        t, slack = 1.0, ROUND_OFF * abs(before)
+        if not decrease < slack:
+            return False
+        w, Qw, scores = model.w, model.Qw, self.scores + change
+        while not (loss := self.loss(scores)) + after <= before + 0.01 * t * decrease + slack:
+            t *= 0.5
+            if t < 1e-9:
+                return False
+            w, Qw = self.w + t * (model.w - self.w), self.Qw + t * (model.Qw - self.Qw)
+            scores = self.scores + t * change
+            after = self.penalty(w, Qw)
+        self.w, self.Qw, self.scores, self.b = w, Qw, scores, self.b + t * shift
+        self.refresh(loss)
+        return True
+
+    def penalty(self, w: Array, Qw: Array) -> float:
+        """The terms of the weights."""
+        return self.blocks.value(w) + 0.5 * float(w @ Qw)
+
+
+def _kernels(problem: Problem) -> tuple[Any, Any]:
+    """The functions of a pass, compiled or not, and the design matrix as they take it."""
+    from cvxstructreg.solvers import kernels_group_descent
+
+    return kernels_group_descent, as_columns(problem.model.columns)
