@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import cvxstructreg as csr
 from cvxstructreg.core import centred_hinge
 from cvxstructreg.core.certificate import certify_point
-from cvxstructreg.solvers import hinge_newton, hinge_polish, kernels_hinge, registry, splitting
+from cvxstructreg.solvers import hinge_intercepts, hinge_newton, hinge_polish, kernels_hinge, registry, splitting
 from cvxstructreg.solvers.anderson import Anderson
 from cvxstructreg.solvers.hinge_bounds import Bounds
 from cvxstructreg.solvers.hinge_intercepts import best_intercepts
@@ -357,6 +357,30 @@ class TestIntercepts:
             direction = rng.normal(size=k)
             step = 10.0 ** rng.uniform(-5, 1) * (direction - direction.mean())
             assert self.value(b, *data) <= self.value(b + step, *data) * (1 + 1e-10) + 1e-12
+
+    @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+    @pytest.mark.parametrize("seed", range(4))
+    def test_compiled_and_plain_steps_agree(self, seed, share, monkeypatch):
+        rng = np.random.default_rng(seed)
+        costs = rng.uniform(0.5, 1.5, size=(9, 3)) * (rng.random((9, 3)) < 0.8) + 0.01
+        data = rng.normal(size=(9, 3)), costs, rng.normal(size=9), rng.random(9) < share, rng.choice([1.0, 2.0], size=9)
+        compiled = best_intercepts(*data)
+        for name in ("intercepts_at", "bisected_intercepts"):
+            monkeypatch.setattr(kernels_hinge, name, getattr(kernels_hinge, name).py_func)
+        assert_allclose(best_intercepts(*data), compiled, rtol=0.0, atol=1e-12)
+
+    @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+    def test_slopes_are_reached_where_they_are_said_to_be(self, share):
+        rng = np.random.default_rng(int(10 * share))
+        costs, q, squared = rng.uniform(0.5, 1.5, 8), rng.choice([1.0, 2.0], size=8), rng.random(8) < share
+        kinks, lines, after = hinge_intercepts._column(costs, rng.normal(size=8), q, squared)
+        b = np.empty(1)
+        for slope in np.linspace(0.0, 1.5 * after[-1], 40):
+            assert kernels_hinge.intercepts_at(slope, np.array([0, 8]), kinks, lines, after, b) == b[0]
+            i = np.searchsorted(kinks, b[0], side="right") - 1  # the slope is reached here, and not before
+            assert lines[0, i] + lines[1, i] * b[0] - lines[2, i] >= slope * (1 - 1e-12) or lines[1, -1] == 0
+            before = kinks[kinks < b[0] - 1e-12]
+            assert before.size == 0 or after[before.size - 1] <= slope * (1 + 1e-12)
 
     def test_where_nothing_or_everything_is_reached(self):
         one, tau, linear = np.ones((2, 2)), np.zeros(2), np.zeros(2, dtype=bool)

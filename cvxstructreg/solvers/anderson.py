@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 
 from cvxstructreg.core.atom import Array
 
@@ -67,6 +68,7 @@ class Anderson:
             system = self.gram[:used, :used].copy()
             trace = float(np.trace(system))
             if trace > 0.0:
-                system[np.diag_indices(used)] += REGULARISATION * trace + ROUND_OFF * size**2
-                following -= np.linalg.solve(system, self.changes[:used] @ g) @ self.moves[:used]
+                system.flat[:: used + 1] += REGULARISATION * trace + ROUND_OFF * size**2
+                gamma = scipy.linalg.lapack.dgesv(system, self.changes[:used] @ g, overwrite_a=True)[2]
+                following -= gamma @ self.moves[:used]
         return following

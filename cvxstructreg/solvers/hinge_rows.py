@@ -114,6 +114,7 @@ class KernelGeometry:
         self.unit = 2.0 * self.lam
         self.free_intercept = problem.model.intercept
         self.answer: tuple[Array, Array, float] | None = None
+        self._last: tuple[np.ndarray, Any] | None = None
         forms = [(form.scale / self.lam, form.form) for form in self.parts.score_forms]
         inner = [(form.scale / self.lam, form.form) for form in self.parts.function_forms]
         operator = GraphOperator(forms + inner, len(self.gram))
@@ -133,6 +134,12 @@ class KernelGeometry:
         held += float(np.sum((values - ones) * (self.warp.operator.apply(values - ones) - graph.apply(values - ones))))
         self.answer, self.free_intercept = (shift, self.rows.R @ values, held), False
 
+    def _picked(self, W: np.ndarray) -> Any:
+        """R[W], kept as long as W is the same: to pick rows takes longer than a product with them."""
+        if self._last is None or self._last[0] is not W:
+            self._last = W, self.rows.R[W]
+        return self._last[1]
+
     def columns(self, W: np.ndarray) -> Array:
         """K[:, W]."""
         R = self.rows.R
@@ -142,7 +149,7 @@ class KernelGeometry:
             "use fewer pairs or labelled rows, or a linear model",
         )
         # gram is symmetric
-        reached = R[W] @ self.gram if self.warp is None else (self.gram @ self._solved(W)).T
+        reached = self._picked(W) @ self.gram if self.warp is None else (self.gram @ self._solved(W)).T
         K = np.asarray(R @ np.ascontiguousarray(reached.T)) / (2.0 * self.lam)
         if self.answer is not None:
             _, u, held = self.answer
@@ -151,11 +158,11 @@ class KernelGeometry:
 
     def _solved(self, W: np.ndarray) -> Array:
         assert self.warp is not None
-        return self.warp.solve(self.rows.R[W].toarray().T)
+        return self.warp.solve(self._picked(W).toarray().T)
 
     def lift(self, W: np.ndarray, A: Array, b: Array) -> tuple[Array, Array]:
         """(theta, b) of A on the rows W."""
-        right = np.asarray(self.rows.R[W].T @ A) / (2.0 * self.lam)
+        right = np.asarray(self._picked(W).T @ A) / (2.0 * self.lam)
         theta = right if self.warp is None else self.warp.solve(right)
         if self.answer is not None:
             shift, u, held = self.answer

@@ -158,3 +158,52 @@ def mirror(matrix: Array) -> None:
             for i in range(first, min(first + size, n)):
                 for j in range(start, min(start + size, i)):
                     matrix[i, j] = matrix[j, i]
+
+
+@numba.njit(cache=True)
+def intercepts_at(slope: float, starts: np.ndarray, kinks: Array, lines: Array, after: Array, b: Array) -> float:
+    """b_j from where on column j has at least this slope (its last kink, if it never has), and their sum.
+
+    Columns lie one after the other, ``starts`` says where. Between kinks the slope is jumps + rise t - offset, with the
+    three rows of ``lines``; ``after`` is the slope right of each kink.
+    """
+    total = 0.0
+    for j in range(len(b)):
+        first, last = starts[j], starts[j + 1]
+        low, high = first, last
+        while low < high:
+            middle = (low + high) // 2
+            if after[middle] < slope:
+                low = middle + 1
+            else:
+                high = middle
+        t = kinks[min(low, last - 1)]
+        if low > first and lines[1, low - 1] > 0.0:
+            reached = (slope - lines[0, low - 1] + lines[2, low - 1]) / lines[1, low - 1]
+            if low == last or reached < kinks[low]:
+                t = max(reached, kinks[low - 1])
+        b[j] = t
+        total += t
+    return total
+
+
+@numba.njit(cache=True)
+def bisected_intercepts(
+    low: float, high: float, count: int, starts: np.ndarray, kinks: Array, lines: Array, after: Array, b: Array
+) -> None:
+    """b of sum zero between those of two slopes, the first with a sum below zero and the second with one above."""
+    below, above = np.empty_like(b), np.empty_like(b)
+    lack = intercepts_at(low, starts, kinks, lines, after, below)
+    excess = intercepts_at(high, starts, kinks, lines, after, above)
+    for _ in range(count):
+        middle = 0.5 * (low + high)
+        total = intercepts_at(middle, starts, kinks, lines, after, b)
+        if total < 0.0:
+            low, lack = middle, total
+            below[:] = b
+        else:
+            high, excess = middle, total
+            above[:] = b
+    share = -lack / (excess - lack)
+    for j in range(len(b)):
+        b[j] = below[j] + (above[j] - below[j]) * share
