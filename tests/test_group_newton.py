@@ -436,7 +436,7 @@ def test_restriction(flat, join_singles):
 def test_compiled_steps_equal_the_plain_ones(patience):
     """Values, gradients and Newton directions; with much patience the direction is the minimum of the dense model."""
     problem = build(without_intercept if patience else basic, 3, True)
-    state = group_newton._State(problem, Iterate(np.zeros((12, 1)), np.zeros(1)))
+    state = group_newton._State(problem, Iterate(np.zeros((12, 1)), np.zeros(1)), 1.0)
     state.inside[:] = True
     rng = np.random.default_rng(0)
     norms = group_subproblem.Restricted(state.stack, np.arange(12), state.q, True)
@@ -511,7 +511,9 @@ def test_huber(kernels, flat):
     kernels.subtract_squares(*rest, diagonal)
     np.testing.assert_allclose(diagonal, free * np.diag(hessian), atol=1e-13)
     zero, moved = np.zeros(10, dtype=np.uint8), y.copy()
+    foreseen = kernels.slack(*groups, y, w)
     slack = kernels.multipliers(*groups, moved, w, zero)
+    assert foreseen == pytest.approx(slack)
     np.testing.assert_allclose(moved, q)
     copies = flat["E"] @ w
     norms = [c * np.linalg.norm(copies[g]) for c, g in zip(flat["radii"], flat["slices"], strict=True)]
@@ -519,6 +521,14 @@ def test_huber(kernels, flat):
     a = y + np.repeat(flat["sigma"], np.diff(flat["indptr"])) * copies
     inside = [g for c, g in zip(flat["radii"], flat["slices"], strict=True) if np.linalg.norm(a[g]) <= c]
     assert set(np.flatnonzero(zero)) == {int(j) for g in inside for j in flat["indices"][g]}
+
+
+@pytest.mark.parametrize("count", range(10))
+def test_dot(kernels, count):
+    rng = np.random.default_rng(count)
+    places, values, p = rng.integers(0, 7, size=15).astype(np.uint32), rng.normal(size=15), rng.normal(size=7)
+    expected = values[3 : 3 + count] @ p[places[3 : 3 + count]]
+    assert kernels.dot(places, values, 3, 3 + count, p) == pytest.approx(expected)
 
 
 def test_the_repair_of_a_certificate_finds_a_tight_dual_point():

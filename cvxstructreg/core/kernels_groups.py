@@ -29,6 +29,24 @@ def beyond(x: float, bound: float) -> float:
     return x + bound if x < -bound else 0.0
 
 
+@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+def dot(places: Ints, values: Floats, first: int, last: int, p: Floats) -> float:
+    """sum of values_e p[places_e] over first <= e < last: four sums at a time, which do not wait for each other."""
+    e, one, two, three = np.uint64(first), np.uint64(1), np.uint64(2), np.uint64(3)
+    end, four = np.uint64(last), np.uint64(4)
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    while e + three < end:
+        s0 += values[e] * p[places[e]]
+        s1 += values[e + one] * p[places[e + one]]
+        s2 += values[e + two] * p[places[e + two]]
+        s3 += values[e + three] * p[places[e + three]]
+        e += four
+    while e < end:
+        s0 += values[e] * p[places[e]]
+        e += one
+    return s0 + s1 + s2 + s3
+
+
 @njit(cache=True)
 def add_adjoint(indices: Ints, q: Floats, out: Floats, sign: float) -> None:
     """Add sign * K'q to ``out``: out_j += sign * sum of q_e over the entries e of coordinate j."""
@@ -87,10 +105,12 @@ def repair(
     q_g <- projection of q_g + x_g, with the entries of fixed coordinates held. ``q`` and ``left`` change in place; the
     sum of squares of the excess that is left is returned. A sweep that leaves more than ``part`` of it is the last.
     """
-    x = np.zeros(len(left))  # the excess, kept up to date: most groups meet none, and are left after one look at it
+    x = np.zeros(len(left))  # the excess, kept up to date: most groups meet none, and are left after one look
+    there = np.zeros(len(left), dtype=np.uint8)  # where it is not zero, in little memory
     for j in range(len(left)):
         if fixed[j] == 0:
             x[j] = beyond(left[j], bound[j])
+            there[j] = x[j] != 0.0
     total = 0.0
     for j in range(len(left)):
         total += x[j] ** 2
@@ -100,12 +120,10 @@ def repair(
             break
         last = total
         for g in range(len(radii)):
-            met = False
+            met = np.uint8(0)
             for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
-                if x[indices[e]] != 0.0:
-                    met = True
-                    break
-            if not met:
+                met |= there[indices[e]]
+            if met == 0:
                 continue
             held, moved = 0.0, 0.0
             for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
@@ -122,6 +140,7 @@ def repair(
                     new = factor * (q[e] + x[j])
                     left[j] += q[e] - new
                     x[j] = beyond(left[j], bound[j])
+                    there[j] = x[j] != 0.0
                     q[e] = new
         total = 0.0
         for j in range(len(left)):
@@ -342,10 +361,7 @@ def subtract_squares(indptr: Ints, indices: Ints, a: Floats, h: Floats, out: Flo
 def subtract_products(indptr: Ints, indices: Ints, a: Floats, h: Floats, p: Floats, out: Floats) -> None:
     """Subtract sum_g h_g a (a'p_g) from ``out``."""
     for g in range(len(h)):
-        along = 0.0
-        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
-            along += a[e] * p[indices[e]]
-        along *= h[g]
+        along = h[g] * dot(indices, a, indptr[g], indptr[g + 1], p)
         for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
             out[indices[e]] -= along * a[e]
 
@@ -376,3 +392,22 @@ def multipliers(indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Fl
             along += y[e] * w[indices[e]]
         slack += radii[g] * np.sqrt(size) - along
     return slack
+
+
+@njit(cache=True)
+def slack(indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Floats, w: Floats) -> float:
+    """What :func:`multipliers` would return, with y left as it is."""
+    total = 0.0
+    for g in range(len(radii)):
+        square, size, along = 0.0, 0.0, 0.0
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+            x = w[indices[e]]
+            moved = y[e] + sigma[g] * x
+            square += moved**2
+            size += x**2
+            along += moved * x
+        factor = 1.0
+        if square > radii[g] ** 2:
+            factor = radii[g] / np.sqrt(square)
+        total += radii[g] * np.sqrt(size) - factor * along
+    return total

@@ -133,10 +133,33 @@ def path(
 
 def follow(problem: Problem, factors: Array, numbers: tuple[int, ...], solve: Solve) -> Iterator[Solution]:
     """The solutions one after the other; ``solve`` gets a problem and the solution before, or None."""
-    previous: Solution | None = None
-    for factor in factors:
-        previous = solve(with_strength(problem, float(factor), numbers), previous)
-        yield previous
+    start: Solution | None = None
+    before: Solution | None = None
+    for number, factor in enumerate(factors):
+        found = solve(with_strength(problem, float(factor), numbers), start)
+        yield found
+        ahead = _step_ratio(factors[max(0, number - 1) : number + 2])
+        helped = before is None or start is before or _distance(found, start) < _distance(found, before)
+        start = _extrapolated(before, found, ahead) if before is not None and helped and ahead > 0 else found
+        before = found
+
+
+def _step_ratio(strengths: Array) -> float:
+    """The logarithm of the next step of three strengths relative to the one before; 0 where that makes no sense."""
+    if len(strengths) < 3 or strengths[-1] <= 0 or strengths[0] == strengths[1]:
+        return 0.0
+    return float(np.log(strengths[1] / strengths[2]) / np.log(strengths[0] / strengths[1]))
+
+
+def _distance(one: Solution, other: Solution | None) -> float:
+    return np.inf if other is None else float(np.linalg.norm(one.coef - other.coef))
+
+
+def _extrapolated(before: Solution, found: Solution, ahead: float) -> Solution:
+    """The line through the weights of two points, by the logarithm of the strength; zeros stay, no sign changes."""
+    coef = found.coef + ahead * (found.coef - before.coef)
+    coef = np.where(coef * found.coef > 0, coef, 0.0)
+    return replace(found, coef=coef, intercept=found.intercept + ahead * (found.intercept - before.intercept))
 
 
 def common_strengths(

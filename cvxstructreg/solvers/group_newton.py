@@ -31,6 +31,8 @@ ITERATES = True
 #: Sweeps of the repair; the least number of features that may join the working set at a time, if the design matrix has
 #: more than a small number of entries: rounds cost more than features there.
 SWEEPS, LEAST_GROWTH, SMALL = 5, 400, 100_000
+#: One sweep is enough to see that many features are missing: more than this part of the working set.
+FEW_MISSING = 0.05
 #: A sweep that leaves more than this part of what is to be repaired (squared) is the last one.
 HALVED = 0.5
 #: The relative gap to which the problem on a working set is solved while that grows by many features, or by some; how
@@ -39,6 +41,9 @@ ROUGH, MIDDLE = 1e-1, 1e-3
 MANY, FEW = 0.05, 0.01
 #: How much less absolute values take when the working set is about to be complete, and at most after a warm start.
 MARGIN, MOST_MARGIN = 0.2, 0.3
+#: How much larger than the gap asked for the gradient of a subproblem may be (relative to what it is compared with): at
+#: first, as sweeps over the groups repair the dual point; and where they do not.
+EASE, NO_EASE = 30.0, 0.4
 #: Nothing more is to be had beyond this accuracy.
 FINEST = 1e-14
 
@@ -94,7 +99,7 @@ def absolute_values(parts: NormalForm) -> Array:
 class _State:
     """The point, the dual point and the working set."""
 
-    def __init__(self, problem: Problem, start: Iterate) -> None:
+    def __init__(self, problem: Problem, start: Iterate, objective: float) -> None:
         from cvxstructreg.core import kernels_groups as kernels
 
         self.problem, self.kernels = problem, kernels
@@ -103,11 +108,13 @@ class _State:
         self.X = Design(parts)
         self.b, self.q = start.b.copy(), self._start_q(start)
         self.theta = self.rounded = self.sparsest = start.theta.copy()
-        self.sweeps = 1
-        held = np.zeros_like(self.lam)
-        kernels.add_radii(self.stack.indptr, self.stack.indices, self.stack.radii, held)
+        self.ease = EASE
         # what a violation is compared with: scaling the dual point down by violation / radius would repair it
-        radius = np.where(self.lam > 0, self.lam, held)
+        radius = self.lam
+        if not radius.all():
+            held = np.zeros_like(self.lam)
+            kernels.add_radii(self.stack.indptr, self.stack.indices, self.stack.radii, held)
+            radius = np.where(self.lam > 0, self.lam, held)
         scores = problem.model.scores(self.theta, self.b)
         pull = np.abs(self.X.pull(parts.smooth_score_grad(scores)))
         self.radius = np.where(radius > 0, radius, max(float(pull.max()), 1e-300))
@@ -115,7 +122,7 @@ class _State:
         self.ridge = np.repeat(parts.ridge, parts.n_outputs)
         unpenalised = ((radius <= 0) & (self.ridge <= 0)).reshape(parts.shape).any(axis=1)
         self.inside: Ints = np.asarray(self.theta.any(axis=1) | unpenalised)
-        self.scale = objective_scale(problem, problem.value_at(self.theta, self.b))
+        self.scale = objective_scale(problem, objective)
         self.sub: Subproblem | None = None
 
     def _typical_weight(self, scores: Array, pull: Array) -> float:
@@ -123,7 +130,7 @@ class _State:
         unit = np.zeros_like(scores)
         unit[:, 0] = 1.0
         curvature = float(np.mean(np.abs(self.parts.smooth_score_hessp(scores, unit)[:, 0])))
-        second = curvature * self.parts.column_norms**2 + 2.0 * self.parts.ridge
+        self.second = second = curvature * self.parts.column_norms**2 + 2.0 * self.parts.ridge
         steps = pull.max(axis=1)[second > 0] / second[second > 0]
         return float(steps.mean()) if steps.any() else 1.0
 
@@ -137,7 +144,7 @@ class _State:
             offset += size * k
         # along a path the radii shrink from one point to the next, and features up to that margin may be asked for
         ratio = self.kernels.largest_ratio(self.stack.indptr, self.stack.radii, q)
-        self.margin = min(max(ratio - 1.0, 0.0), MOST_MARGIN) if ratio > 1.0 + 1e-9 else 0.0
+        self.margin = min(max(2.0 * (ratio - 1.0), MARGIN), MOST_MARGIN) if ratio > 1.0 + 1e-9 else 0.0
         self.kernels.shrink(self.stack.indptr, self.stack.radii, q)
         return q
 
@@ -155,7 +162,9 @@ class _State:
         norms = Restricted(self.stack, chosen, self.q, join_singles=self.parts.n_outputs == 1)
         self.sub = Subproblem(self.parts, self.X, features, self.lam[chosen], norms)
         start = self.theta[features].ravel(), self.b
-        w, self.b, some, all_zeros = minimise(self.sub, *start, self.radius[chosen], target, self.scale, self.widths)
+        w, self.b, some, all_zeros = minimise(
+            self.sub, *start, self.radius[chosen], target, self.scale, self.widths, self.ease
+        )
         self.theta, self.rounded = self.sub.embedded(w), self.sub.embedded(some)
         self.sparsest = self.sub.embedded(all_zeros)
 
@@ -174,18 +183,29 @@ class _State:
             self.sub.norms.hand_back(left, self.lam[self._flat(self.sub.features)], self.q)
         else:
             kernels.add_adjoint(stack.indices, self.q, left, -1.0)
-        bound = self.lam + 0.1 * aim * self.radius
-        missing = self._missing(left, bound, self.sweeps)
-        n_missing, n_inside = np.count_nonzero(missing), np.count_nonzero(self.inside)
-        self.sweeps = SWEEPS if n_missing < 0.05 * parts.n_outputs * n_inside else 1
-        if self.sweeps == SWEEPS and prove:
-            self._sweep(left, bound, np.zeros(len(left), dtype=np.uint8), SWEEPS)
+        bound = self.lam + 0.05 * aim * self.radius
+        missing = self._missing(left, bound, 1)
+        if 0 < np.count_nonzero(missing) < FEW_MISSING * parts.n_outputs * np.count_nonzero(self.inside):
+            missing = self._missing(left, bound, SWEEPS)
+        if prove and np.all(missing <= 10.0 * aim * self.radius):
+            self._absorb(left, bound, aim)
         self.left = left
         return self._gap(scores, left) if prove else np.inf, missing
 
     def _sweep(self, left: Array, bound: Array, fixed: Ints, sweeps: int) -> None:
         groups = self.stack.indptr, self.stack.indices, self.stack.radii
         self.kernels.repair(*groups, self.q, left, bound, fixed, sweeps, HALVED)
+
+    def _absorb(self, left: Array, bound: Array, aim: float) -> None:
+        """Sweeps over all groups until what is left costs little."""
+        none = np.zeros(len(left), dtype=np.uint8)
+        last = np.inf
+        for _ in range(SWEEPS):
+            worst = float(np.max((np.abs(left) - self.lam) / self.radius, initial=0.0))
+            if worst <= 0.3 * aim or worst > 0.8 * last:
+                break
+            self._sweep(left, bound, none, 1)
+            last = worst
 
     def _missing(self, left: Array, bound: Array, sweeps: int) -> Array:
         """What nothing takes of ``left`` outside the working set, after some sweeps."""
@@ -201,19 +221,34 @@ class _State:
         self.grow(self._missing(left, (1.0 - margin) * self.lam, 2), 0.0)
         self.q = q
 
-    def round_all(self, aim: float) -> None:
-        """More zeros in the weights, if the gap stays within ``aim``: those of the copies, and tiny ones."""
-        before = self.rounded, self.b, self.q
-        limit, largest = self._value(self.rounded), float(np.abs(self.sparsest).max())
-        for part in (np.inf, 1e-4, 1e-6, 1e-8, 0.0):
-            trial = np.where(np.abs(self.sparsest) <= part * largest, 0.0, self.sparsest)
-            if part == 0.0 or (not np.array_equal(trial, self.sparsest) and self._value(trial) <= limit):
-                break
-        if np.array_equal(trial, self.rounded):
-            return
-        self.rounded, self.q = trial, self.q.copy()
-        if self.repair(aim)[0] > aim:
-            self.rounded, self.b, self.q = before
+    def prove(self, aim: float) -> tuple[float, Array]:
+        """:meth:`repair` for the weights with more zeros, or as they are where that gives no gap within ``aim``."""
+        plain = self.rounded
+        self.rounded = self._with_more_zeros(aim)
+        gap, missing = self.repair(aim)
+        if gap > aim and self.rounded is not plain and not missing.any():
+            self.rounded = plain
+            gap, missing = self.repair(aim)
+        return gap, missing
+
+    def _with_more_zeros(self, aim: float) -> Array:
+        """The weights with the zeros of the copies; tiny ones are zero too where the objective does not rise."""
+        sizes = np.abs(self.sparsest)
+        largest, least = float(sizes.max()), float(np.min(sizes, where=sizes > 0, initial=np.inf))
+        limit = None
+        for part in (np.inf, 1e-4, 1e-6, 1e-8):
+            tiny = sizes <= part * largest
+            if least > part * largest or self._rise(sizes, tiny) > aim * self.scale:
+                continue
+            limit = self._value(self.rounded) if limit is None else limit
+            trial = np.where(tiny, 0.0, self.sparsest)
+            if self._value(trial) <= limit:
+                return trial
+        return self.rounded if np.array_equal(self.sparsest, self.rounded) else self.sparsest
+
+    def _rise(self, sizes: Array, tiny: Ints) -> float:
+        """About how much the objective rises from its minimum when tiny weights become zero."""
+        return 0.5 * float(self.second @ np.sum(sizes**2, axis=1, where=tiny))
 
     def _gap(self, scores: Array, left: Array) -> float:
         """The gap that the dual point proves when it is scaled to be feasible."""
@@ -262,9 +297,10 @@ class _State:
 def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
     """Rounds of: minimise over the working set, repair the dual point, let features join."""
     nothing = Iterate(np.zeros_like(start.theta), np.zeros_like(start.b))
-    if problem.value_at(start.theta, start.b) > problem.value_at(nothing.theta, nothing.b):
-        start = nothing  # Newton's method is lost among many weights that are far too large
-    state = _State(problem, start)
+    objective, limit = problem.value_at(start.theta, start.b), problem.value_at(nothing.theta, nothing.b)
+    if objective > limit:
+        start, objective = nothing, limit  # Newton's method is lost among many weights that are far too large
+    state = _State(problem, start, objective)
     aim, fine, joined = tol, tol, 0.0  # the gap aimed at, the one asked of the subproblem, the share of new features
     if not state.inside.any() or state.margin:
         joined = state.grow(state.repair(aim, prove=False)[1], 0.0)
@@ -274,16 +310,17 @@ def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
     while True:
         target = ROUGH if joined > MANY else max(MIDDLE, fine) if joined > FEW else fine
         state.improve(target)
-        gap, missing = state.repair(aim, prove=joined <= MANY)
+        gap, missing = state.repair(aim, prove=False) if joined > MANY else state.prove(aim)
         joined = state.grow(missing, 0.01 * aim)
         good = bool(gap <= aim)
-        if good:
-            state.round_all(aim)
         yield state.iterate(exhausted=fine < FINEST, promising=good)
         state.q = state.q.copy()  # what was handed out stays as it is
         if good:
             aim = fine = 0.1 * aim  # the driver's own certificate was not content
         elif target <= fine and joined == 0.0:
-            fine *= 0.1
+            if state.ease > NO_EASE:
+                state.ease = NO_EASE
+            else:
+                fine *= 0.1
         elif 0.0 < joined <= MANY:
             state.grow_beyond(MARGIN)

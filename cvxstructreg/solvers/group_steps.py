@@ -212,9 +212,8 @@ class Newton:
         """The largest entry of the subgradient, relative to its scale."""
         return max(point.error, float(np.max(np.abs(point.slope_b))) / self.largest)
 
-    def solve(self, w: Array, b: Array, tol: float, steps: int = NEWTON_STEPS) -> Point:
+    def solve(self, point: Point, tol: float, steps: int = NEWTON_STEPS) -> Point:
         """Steps until the error is at most ``tol``, or nothing helps."""
-        point: Point = self.steps.at(w, b)
         for _ in range(steps):
             error = self.error(point)
             if error <= tol:

@@ -258,38 +258,43 @@ class Widths:
 
 
 def minimise(
-    sub: Subproblem, w: Array, b: Array, scale: Array, target: float, objective: float, widths: Widths
+    sub: Subproblem, w: Array, b: Array, scale: Array, target: float, objective: float, widths: Widths, ease: float
 ) -> tuple[Array, Array, Array, Array]:
     """Multiplier steps until the duality gap is about ``target * objective``: w, b, and w with zeros, some and all.
 
     The copy v_g of a group inside its ball is zero, and so are its weights, at the optimum if not before.
 
-    ``scale`` are the sizes that the gradient is compared with, one for each weight. The multipliers in ``sub.norms``
-    change in place.
+    ``scale`` are the sizes that the gradient is compared with, one for each weight; it may be left ``ease`` times as
+    large as ``target``, by those who repair the dual point. The multipliers in ``sub.norms`` change in place.
     """
     from cvxstructreg.core import kernels_groups as kernels
 
-    norms, last, tol = sub.norms, np.inf, FIRST
+    norms, tol = sub.norms, FIRST
     zero = np.zeros(len(w), dtype=np.uint8)
-    least = NARROWEST
+    least, enough = NARROWEST, min(ease * target, 1.0)
     if target <= 1e-3:
         widths.relative = min(widths.relative, NARROW)
     for _ in range(MULTIPLIER_STEPS):
         sigma = norms.radii / widths.absolute(w)
-        asked = max(tol, 0.2 * target)
+        asked = max(tol, 0.5 * enough)
         newton = Newton(sub, sigma, scale)
-        point = newton.solve(w, b, asked)
+        point = newton.solve(newton.steps.at(w, b), asked)
+        if asked > 0.5 * enough and newton.error(point) <= asked:
+            slack = kernels.slack(norms.indptr, norms.indices, norms.radii, sigma, norms.y, point.w) / objective
+            if slack <= 0.1 * target:  # these multipliers will do
+                asked = 0.5 * enough
+                point = newton.solve(point, asked)
         w, b, error = point.w, point.b, newton.error(point)
         zero[:] = 0
         slack = kernels.multipliers(norms.indptr, norms.indices, norms.radii, sigma, norms.y, w, zero) / objective
-        if slack <= 0.3 * target and error <= 0.4 * target:
+        if slack <= 0.3 * target and error <= enough:
             break
         if error > asked:  # too near to the kinks of the norms for Newton's method
             least = widths.relative = min(10.0 * widths.relative, 1.0)
-        elif slack > 0.1 * last:
-            widths.relative = max(0.1 * widths.relative, least)
-        tol, last = min(tol, max(0.1 * slack, 0.1 * target)), slack
-    return w, b, rounded(sub, w, b, zero, scale, 0.4 * target), np.where(zero, 0.0, w)
+        elif slack > 0.2 * target:  # the slack is about in proportion to the width
+            widths.relative = max(max(0.05, 0.2 * target / slack) * widths.relative, least)
+        tol = min(tol, max(0.1 * slack, 0.25 * enough))
+    return w, b, rounded(sub, w, b, zero, scale, enough), np.where(zero, 0.0, w)
 
 
 def rounded(sub: Subproblem, w: Array, b: Array, zero: Ints, scale: Array, allowed: float) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from cvxstructreg.core.kernels_groups import beyond, huber, huber_curvature, subtract_products, subtract_squares
+from cvxstructreg.core.kernels_groups import beyond, dot, huber, huber_curvature, subtract_products, subtract_squares
 
 Ints = np.ndarray[Any, Any]
 Floats = np.ndarray[Any, Any]
@@ -39,10 +39,7 @@ def scores(rows: Ints, columns: Ints, values: Floats, w: Floats, b: float) -> Fl
     """Xw + b."""
     out = np.empty(len(rows) - 1)
     for i in range(len(out)):
-        total = b
-        for e in range(np.uint64(rows[i]), np.uint64(rows[i + 1])):
-            total += values[e] * w[columns[e]]
-        out[i] = total
+        out[i] = b + dot(columns, values, rows[i], rows[i + 1], w)
     return out
 
 
@@ -184,10 +181,7 @@ def conjugate_gradients(
             out[j] = identity[j] * p[j]
         out_b = added_b * p_b
         for i in range(len(curvature)):
-            along = p_b
-            for e in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
-                along += kept[e] * p[places[e]]
-            along *= curvature[i]
+            along = curvature[i] * (p_b + dot(places, kept, starts[i], starts[i + 1], p))
             out_b += along
             for e in range(np.uint64(starts[i]), np.uint64(starts[i + 1])):
                 out[places[e]] += along * kept[e]
