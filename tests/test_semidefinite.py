@@ -65,6 +65,20 @@ def test_a_small_negative_eigenvalue_is_found_by_every_solver(make, part):
         WarpedKernel(gram, csr.Graph.from_edges([(0, 1)], n_nodes=len(gram)))
 
 
+@pytest.mark.parametrize("part", [1e-3, 1e-5])
+def test_no_certificate_without_proof(part):
+    gram = steep(300, part)
+    for _, problem in problems(gram):
+        coef = np.zeros(300) if problem.n_outputs == 1 else np.zeros((300, problem.n_outputs))
+        with pytest.raises(ValueError, match=NOT_PSD):
+            csr.certify(problem, coef, 0.0)
+    loss = csr.Squared([1.0, 2.0], rows=[0, 1])
+    with pytest.raises(ValueError, match=NOT_PSD):
+        csr.certify(csr.Problem(csr.Kernel(gram), loss + csr.RKHSNorm() + csr.L1()), np.zeros(300))
+    # where gram is a design matrix and no norm, it may be anything
+    assert csr.Problem(csr.Kernel(gram), loss + csr.Ridge()).solve().status == "optimal"
+
+
 @pytest.mark.parametrize("part", [1e-3, 1e-5, 1e-7])
 @pytest.mark.parametrize("make", [steep, flat])
 def test_the_error_of_large_matrices_names_a_bound(make, part, monkeypatch):

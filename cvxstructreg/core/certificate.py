@@ -18,6 +18,7 @@ import numpy as np
 
 from cvxstructreg.core import dual as dual_points
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.model import Kernel
 
 if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem
@@ -86,6 +87,9 @@ def certify_point(
     ``sweeps`` limits the search for the dual points of group norms and the like, which also ends where it cannot gain
     more than a tenth of the relative gap ``tol``.
     """
+    model = problem.model
+    if isinstance(model, Kernel) and any(term.target == "function" and term.scale > 0 for term in problem.terms):
+        model.require_psd()  # the norm of the function is convex for no other gram
     scores = problem.model.scores(theta, b)
     objective = problem.value_at(theta, b, scores)
     if not np.isfinite(objective):
