@@ -20,7 +20,6 @@ from cvxstructreg.solvers import (
     smooth_objective,
     truncated_newton,
 )
-from cvxstructreg.solvers import curvature as curvature_module
 from cvxstructreg.solvers.curvature import Curvature
 from cvxstructreg.solvers.iterate import Iterate
 from random_problems import kernel_problem, linear_problem, random_graph
@@ -243,10 +242,13 @@ def test_products_by_blocks_of_rows_are_products(monkeypatch):
     rows = bending.rows[:, 0]
     centred = X - (rows @ X) / rows.sum()
     expected = centred.T @ (rows[:, None] * centred) + 0.6 * np.eye(4)
-    for size, least in ((20, 1), (20, 16)):
-        monkeypatch.setattr(curvature_module, "BLOCK", size)
-        monkeypatch.setattr(curvature_module, "LEAST_ROWS", least)
+    for size, least in ((160, 1), (160, 16)):
+        monkeypatch.setattr(products, "BLOCK", size)
+        monkeypatch.setattr(products, "LEAST_ROWS", least)
         np.testing.assert_allclose(_dense(bending.times, 4, 1), expected, atol=1e-12)
+        single = np.column_stack([bending.times(e[:, None]) for e in np.eye(4, dtype=np.float32)])
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("most_rest", [0.0, np.inf])

@@ -14,7 +14,7 @@ from cvxstructreg.core.atom import Array, Atom, conjugate, has_conjugate
 from cvxstructreg.core.composed_forms import PulledForm
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Kernel
-from cvxstructreg.core.quadratic_form import DENSE_LIMIT, QuadraticForm, to_dense
+from cvxstructreg.core.quadratic_form import DENSE_LIMIT, QuadraticForm, squared_columns, to_dense
 from cvxstructreg.core.selection import Selection
 from cvxstructreg.core.separable import Separable
 
@@ -201,8 +201,12 @@ class NormalForm:
         """The Euclidean norms of the columns of the design matrix, kept with the model."""
         known = self.model.__dict__
         if "_column_norms" not in known:
-            known["_column_norms"] = np.sqrt(_column_squares(self.model.design))
+            known["_column_norms"] = np.sqrt(squared_columns(self.model.design))
         return np.asarray(known["_column_norms"])
+
+    def keep_column_norms(self, norms: Array) -> None:
+        """Take a solver's ``column_norms``, correct to a few digits, unless they are known: they measure round-off."""
+        self.__dict__.setdefault("column_norms", norms)
 
     @cached_property
     def piece_gram(self) -> Any:
@@ -225,7 +229,7 @@ class NormalForm:
                 continue
             if piece.K is not None and not (sp.issparse(piece.K) and np.all(np.diff(piece.K.tocsr().indptr) <= 1)):
                 return None
-            total += 1.0 if piece.K is None else _column_squares(piece.K)
+            total += 1.0 if piece.K is None else squared_columns(piece.K)
         return total
 
     @cached_property
@@ -295,11 +299,3 @@ class NormalForm:
                 z = piece.forward(scores)
                 total += piece.adjoint(piece.scale * piece.atom.hessp(z, piece.forward(p)))
         return total
-
-
-def _column_squares(matrix: Any) -> Array:
-    if not sp.issparse(matrix):
-        return np.asarray(np.einsum("ij,ij->j", matrix, matrix), dtype=float)
-    rows = sp.csr_array(matrix)  # a product with ones is ten times faster than squaring a sparse matrix
-    squares = sp.csr_array((rows.data**2, rows.indices, rows.indptr), shape=rows.shape)
-    return np.asarray(squares.T @ np.ones(rows.shape[0]))

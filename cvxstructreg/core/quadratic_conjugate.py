@@ -11,7 +11,7 @@ and a few steps of conjugate gradients for Mx = u bring this close to the truth.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -37,12 +37,20 @@ def excess_cost(parts: NormalForm, excess: Array) -> float:
 
 def refined_by(parts: NormalForm) -> Array | None:
     """The diagonal of M where a few steps with it tell more than the ridge does; None where they do not."""
+    known = parts.__dict__
+    if "_refined_by" not in known:
+        known["_refined_by"] = _refining_diagonal(parts)
+    return cast("Array | None", known["_refined_by"])
+
+
+def _refining_diagonal(parts: NormalForm) -> Array | None:
     if parts.separable is not None or parts.weight_pieces or not np.all(parts.ridge > 0):
         return None
     if all(scaled.form.diagonal is not None for scaled in parts.weight_forms):
         return None
     diagonal = sum((x.scale * x.form.main_diagonal for x in parts.weight_forms), np.zeros_like(parts.ridge))
-    return diagonal if np.median(diagonal / parts.ridge) <= MOST_GRAPH else None
+    most = np.count_nonzero(diagonal <= MOST_GRAPH * parts.ridge)
+    return diagonal if 2 * most >= diagonal.size else None
 
 
 def conjugate_bound(times: Callable[[Array], Array], diagonal: Array, ridge: Array, u: Array) -> float:

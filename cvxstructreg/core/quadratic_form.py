@@ -44,7 +44,7 @@ class QuadraticForm:
     @classmethod
     def diagonal_form(cls, weights: Array) -> QuadraticForm:
         """sum_j weights_j w_j^2."""
-        return cls(matrix=sp.diags_array(weights, format="csr"))
+        return DiagonalForm(weights)
 
     @property
     def is_operator(self) -> bool:
@@ -61,6 +61,11 @@ class QuadraticForm:
             return self._matrix
         product = self.factor.T @ self.factor
         return sp.csr_array(product) if sp.issparse(product) else product
+
+    @cached_property
+    def _adjoint_factor(self) -> Any:
+        """N', kept: transposing a small sparse matrix takes as long as multiplying with it."""
+        return self.factor.T
 
     @cached_property
     def diagonal(self) -> Array | None:
@@ -107,7 +112,7 @@ class QuadraticForm:
             return np.asarray(self.matrix[rows].T @ w[rows]) if rows.size else np.zeros(w.shape)
         if self.factor is None:
             return np.asarray(self._matrix @ w)
-        return np.asarray(self.factor.T @ self._residual(w))
+        return np.asarray(self._adjoint_factor @ self._residual(w))
 
     def _residual(self, w: Array) -> Array:
         residual = np.asarray(self.factor @ w)
@@ -127,7 +132,7 @@ class QuadraticForm:
             product = self.apply(w)
             return max(0.0, float(np.vdot(w, product))), product
         residual = self._residual(w)
-        return float(np.sum(residual**2)), np.asarray(self.factor.T @ residual)
+        return float(np.sum(residual**2)), np.asarray(self._adjoint_factor @ residual)
 
     @cached_property
     def largest_eigenvalue(self) -> float:
@@ -190,6 +195,54 @@ class QuadraticForm:
         if outside > 1e-9 * max(1.0, float(np.linalg.norm(u))):
             return np.inf
         return float(0.25 * np.sum(coordinates[kept] ** 2 / values[kept, None]))
+
+
+class DiagonalForm(QuadraticForm):
+    """q(w) = sum_j weights_j w_j^2; the sparse matrix is made only where somebody asks for it.
+
+    Examples
+    --------
+    >>> form = QuadraticForm.diagonal_form(np.array([1.0, 3.0]))
+    >>> form.value(np.array([[2.0], [1.0]])), form.matrix.toarray().tolist()
+    (7.0, [[1.0, 0.0], [0.0, 3.0]])
+    """
+
+    def __init__(self, weights: Array) -> None:
+        self._weights = np.asarray(weights, dtype=float)
+        self.factor = self.eliminated = self._projector = None
+        self.size = self._weights.size
+
+    @cached_property
+    def matrix(self) -> Any:
+        """The diagonal matrix in CSR format."""
+        return sp.diags_array(self._weights, format="csr")
+
+    @property
+    def _matrix(self) -> Any:
+        return self.matrix
+
+    @property
+    def diagonal(self) -> Array:
+        """The weights."""
+        return self._weights
+
+    @property
+    def main_diagonal(self) -> Array:
+        """The weights."""
+        return self._weights
+
+    def apply(self, w: Array) -> Array:
+        """M w."""
+        return self._weights.reshape(-1, *(1,) * (w.ndim - 1)) * w
+
+    def value(self, w: Array) -> float:
+        """w'Mw."""
+        return float(np.vdot(w, self.apply(w)))
+
+    def value_and_product(self, w: Array) -> tuple[float, Array]:
+        """(w'Mw, M w)."""
+        product = self.apply(w)
+        return float(np.vdot(w, product)), product
 
 
 def squared_columns(matrix: Any) -> Array:

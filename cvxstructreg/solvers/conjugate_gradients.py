@@ -7,12 +7,15 @@ only falls: it is several times smaller where convergence is slow, for a few pas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator
+from typing import Any
 
 import numpy as np
 
 from cvxstructreg.core.atom import Array
-from cvxstructreg.solvers.coordinates import Diagonal, coordinates
+from cvxstructreg.solvers.banded import banded
+from cvxstructreg.solvers.coordinates import Diagonal, Triangular, coordinates
 from cvxstructreg.solvers.curvature import Curvature
 
 #: Conjugate gradients that have to reduce the residual by less than this work in single precision, at half the memory
@@ -34,13 +37,15 @@ class NewtonStep:
 
     They stop when a smoothed residual is small enough, or (Nash and Sofer 1990) when the steps no longer gain
     ``patience`` times the average decrease of the quadratic model per step. ``accuracy`` is the size of the smoothed
-    residual at which to look; ``excess(r)`` then says by how much it is still too large.
+    residual at which to look; ``excess(r)`` then says by how much it is still too large. ``single`` allows single
+    precision.
     """
 
-    def __init__(self, curvature: Curvature, max_steps: int) -> None:
-        self.space, self.max_steps = coordinates(curvature), max_steps
+    def __init__(self, curvature: Curvature, max_steps: int, single: bool = True) -> None:
+        self.space: Any = banded(curvature) or coordinates(curvature)
+        self.max_steps = max_steps
         self._by_weights = isinstance(self.space, Diagonal)
-        self._single = curvature.in_single_precision and self._by_weights
+        self._single = single and curvature.in_single_precision and not isinstance(self.space, Triangular)
         self.steps, self.decrease = 0, 0.0
         self.size = np.inf  # of the smoothed residual, or a little less than that
         self.enough = False
@@ -67,16 +72,16 @@ class NewtonStep:
             if self.enough or self.steps >= self.max_steps:
                 break
             accuracy = min(0.9, 0.95 / factor) * self.size
-        return self.space.to_weights(s.astype(float))
+        return np.asarray(self.space.to_weights(s.astype(float)))
 
     def average(self) -> Array:
         """The average of the steps."""
-        return self.space.to_weights(self._average.astype(float))
+        return np.asarray(self.space.to_weights(self._average.astype(float)))
 
     def _loop(self, r: Array) -> Loop:
         """Conjugate gradients with smoothing: takes when to stop, and gives step, average and its residual."""
         s, p, average, q = np.zeros_like(r), r.copy(), np.zeros_like(r), self._measured(r)
-        energy, ratio = float(np.vdot(r, r)), 0.0
+        energy, ratio, gain = float(np.vdot(r, r)), 0.0, 0.0
         accuracy, patience = yield s, average, q
         while True:
             hp = self.space.times(p) if self.steps < self.max_steps and energy > 0 else p
@@ -86,13 +91,13 @@ class NewtonStep:
                 continue
             self.steps += 1
             length = energy / curved
-            gain = 0.5 * length * energy
+            before, gain = gain, 0.5 * length * energy
             self.decrease += gain
             s += length * p
             r -= length * hp
             was, energy = energy, float(np.vdot(r, r))
             _smooth(s, self._measured(r), average, q)
-            self.size = float(np.linalg.norm(q))
+            self.size = math.sqrt(float(np.vdot(q, q)))
             if not self._by_weights:
                 # measuring takes a pass over the factor: once it may be small enough, by the ratio found last
                 total, self.size = self.size, ratio * self.size
@@ -101,7 +106,8 @@ class NewtonStep:
                     ratio = 0.9 * self.size / max(total, 1e-300)
             p *= energy / was
             p += r
-            impatient = self.steps >= LEAST_STEPS and self.steps * gain <= patience * self.decrease
+            # one short step among longer ones says nothing
+            impatient = self.steps >= LEAST_STEPS and self.steps * max(before, gain) <= patience * self.decrease
             if self.size <= accuracy or impatient:
                 accuracy, patience = yield s, average, q
 

@@ -22,8 +22,6 @@ from cvxstructreg.solvers.smooth_objective import SmoothObjective, State
 
 #: What centring leaves of a diagonal entry is at least this part of it: less would be round-off.
 LEAST_CENTRED = 1e-6
-#: Numbers in a block of rows of dense data, and rows below which blocks do not pay.
-BLOCK, LEAST_ROWS = 1 << 16, 16
 
 
 class Curvature:
@@ -65,7 +63,7 @@ class Curvature:
         slope_b = slope.sum(axis=0)
         if self.objective.intercept:
             slope += self.bent(np.broadcast_to(self.following(slope_b), slope.shape))
-        return self.objective.adjoint.plus(2.0 * at.pulled, slope), slope_b
+        return self.objective.pull(slope) + 2.0 * at.pulled, slope_b
 
     def step(self, theta: Array, slope_b: Array) -> State:
         """The direction of these weights, the intercepts following, with its images."""
@@ -78,6 +76,9 @@ class Curvature:
     @cached_property
     def centre(self) -> Array:
         """X' times the diagonal of phi''."""
+        dense = self.objective.dense
+        if dense is not None and self.in_single_precision:
+            return dense.pull(self.rows, single=True)
         return self._pulled(self.objective.adjoint)
 
     def centring(self, pulled_centre: Array) -> Array:
@@ -85,25 +86,43 @@ class Curvature:
         return -pulled_centre[:, 0] * self._inverse_of_constants[0, 0]
 
     @cached_property
+    def _centring(self) -> Array:
+        return self.centring(self.centre)
+
+    @cached_property
     def _of_data(self) -> Array:
+        if self.objective.dense is not None:
+            return self.objective.data_diagonal(self.rows)
         return self._pulled(self.objective.squares)
 
     def _pulled(self, product: Product) -> Array:
         """A product with the diagonal of phi''; with several outputs it only makes a preconditioner."""
-        rows: Any = self.rows.astype(np.float32) if self.in_single_precision else self.rows
-        return product.plus(np.zeros(1), rows).astype(float, copy=False)
+        if not self.in_single_precision:
+            return product.times(self.rows)
+        return product.times(self._rows_like(np.float32)).astype(float)
+
+    def _rows_like(self, dtype: Any) -> Array:
+        """The diagonal of phi'' in a precision."""
+        return self.rows if dtype == np.float64 else self._single_rows
+
+    @cached_property
+    def _single_rows(self) -> Any:
+        return self.rows.astype(np.float32)
 
     @property
     def in_single_precision(self) -> bool:
-        """Whether products in single precision are offered, and cheaper: for several outputs and sparse data."""
-        return self.objective.shape[1] > 1 and self.objective.forward.compiled is not None
+        """Whether products in single precision are offered, and cheaper: for large dense data, or several outputs."""
+        objective = self.objective
+        if objective.dense is not None:
+            return objective.has_single
+        return objective.shape[1] > 1 and objective.forward.compiled is not None
 
     def diagonal(self) -> tuple[Array, Array]:
         """Its diagonal with the intercepts as further variables, up to entries off the diagonal of phi''."""
         return self._of_data + 2.0 * self.objective.quadratic.diagonal[:, None], self._total
 
     @cached_property
-    def _centred(self) -> Array:
+    def centred_data(self) -> Array:
         """The diagonal of the part of the data, the intercepts following, or nearly so."""
         of_data = self._of_data
         if not self.objective.intercept:
@@ -115,40 +134,29 @@ class Curvature:
         """Its diagonal with the intercepts following, or nearly so; without those rows of the quadratic part."""
         quadratic = self.objective.quadratic
         fixed = quadratic.diagonal if without is None else quadratic.rest_diagonal
-        return self._centred + 2.0 * fixed[:, None]
+        return self.centred_data + 2.0 * fixed[:, None]
 
     def times(self, p: Array, without: PivotedRows | None = None) -> Array:
         """The Hessian times p; without those rows of the quadratic part."""
+        out = self.times_data(p)
+        if without is None:
+            self.objective.quadratic.add(p, 2.0, out)
+        else:
+            self.objective.quadratic.add_rest(p, 2.0, out)
+        return out
+
+    def times_data(self, p: Array) -> Array:
+        """X'phi''X p, the intercepts following."""
         objective = self.objective
         if objective.compiled is not None:
             out = np.zeros_like(p)
-            shift = float(self.centring(self.centre) @ p[:, 0])
-            objective.compiled.add_gram(self.rows, p, shift, out)
-        elif objective.rowwise and isinstance(objective.design, np.ndarray):
-            out = self._times_by_blocks(objective.design, p)
-        else:
-            scores = objective.forward.plus(np.zeros(1), p)
-            bent = self.bent(scores)
-            if objective.intercept:
-                b = self.following(bent.sum(axis=0, dtype=float))
-                bent = self.bent(scores + b.astype(p.dtype))
-            out = objective.adjoint.plus(np.zeros(1), bent)
-        if without is None:
-            objective.quadratic.add(p, 2.0, out)
-        else:
-            objective.quadratic.add_rest(p, 2.0, out)
-        return out
-
-    def _times_by_blocks(self, design: Array, p: Array) -> Array:
-        """X'phi''X p for dense data and one output, in blocks of rows that stay in the cache from X p to X'u."""
-        shift = float(self.centring(self.centre) @ p[:, 0])
-        n, d = design.shape
-        size = BLOCK // d if BLOCK // d >= LEAST_ROWS else n
-        out = np.zeros_like(p)
-        for first in range(0, n, size):
-            block = design[first : first + size]
-            u = block @ p
-            u += shift
-            u *= self.rows[first : first + size]
-            out += block.T @ u
-        return out
+            objective.compiled.add_gram(self.rows, p, float(self._centring @ p[:, 0]), out)
+            return out
+        if objective.dense is not None:
+            return objective.dense.gram(self._rows_like(p.dtype), p, float(self._centring @ p[:, 0]))
+        scores = objective.forward.times(p)
+        bent = self.bent(scores)
+        if objective.intercept:
+            b = self.following(bent.sum(axis=0, dtype=float)).astype(p.dtype)
+            bent = bent + b * self.rows if objective.rowwise else self.bent(scores + b)
+        return objective.adjoint.times(bent)

@@ -13,6 +13,8 @@ from cvxstructreg.core.atom import Array
 
 #: From this many stored entries on, compiled products pay for loading the compiler.
 COMPILE_FROM = 50_000
+#: Bytes of a block of rows of dense data, and rows below which blocks do not pay.
+BLOCK, LEAST_ROWS = 1 << 19, 16
 
 
 class GramProduct:
@@ -24,19 +26,75 @@ class GramProduct:
 
     @cached_property
     def _adjoint(self) -> Product:
-        return Product(by_rows(self.forward.matrix.T))
+        transposed = self.forward.matrix.T
+        return Product(by_rows(transposed) if self.compiled else transposed)
 
     @property
     def compiled(self) -> bool:
         """Whether compiled products are used."""
         return self.forward.compiled is not None
 
+    def times(self, p: Array) -> Array:
+        """A'A p."""
+        return self._adjoint.times(self.forward.times(p))
+
     def add(self, p: Array, scale: float, out: Array) -> None:
         """out += scale * A'A p."""
         if self.forward.compiled is not None and p.shape[1] == 1:
             self.forward.compiled.add_gram(scale * self._weights, p, 0.0, out)
         else:
-            self._adjoint.add(self.forward.plus(np.zeros(1), p), scale, out)
+            self._adjoint.add(self.forward.times(p), scale, out)
+
+
+class DenseRows:
+    """A dense matrix A in blocks of rows that stay in the cache from A p to A'u, in double or single precision."""
+
+    def __init__(self, matrix: Array) -> None:
+        self._double = matrix
+
+    @cached_property
+    def _single(self) -> Any:
+        with np.errstate(over="ignore"):
+            return self._double.astype(np.float32)
+
+    @cached_property
+    def single_norms(self) -> Array:
+        """The norms of the columns, to single precision."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(np.sqrt(np.einsum("ij,ij->j", self._single, self._single)), dtype=float)
+
+    def weighted_squares(self, weights: Array) -> Array:
+        """The diagonal of A'diag(weights)A, by blocks of rows."""
+        total = np.zeros(self._double.shape[1])
+        for first in range(0, len(weights), LEAST_ROWS):
+            block = self._double[first : first + LEAST_ROWS]
+            total += weights[first : first + LEAST_ROWS, 0] @ block**2
+        return total
+
+    def times(self, p: Array, single: bool = False) -> Array:
+        """A p, in single precision if wanted."""
+        return np.asarray((self._single @ p.astype(np.float32)).astype(float) if single else self._double @ p)
+
+    def pull(self, u: Array, single: bool = False) -> Array:
+        """A'u, in single precision if wanted."""
+        return np.asarray((self._single.T @ u.astype(np.float32)).astype(float) if single else self._double.T @ u)
+
+    def gram(self, weights: Array, p: Array, shift: float) -> Array:
+        """A'u with u = weights * (A p + shift), in the precision of p, for one column."""
+        matrix: Any = self._double if p.dtype == np.float64 else self._single
+        n, d = matrix.shape
+        size = BLOCK // (d * matrix.itemsize)
+        size = n if size < LEAST_ROWS else size
+        column, weight = np.ascontiguousarray(p[:, 0]), weights[:, 0]
+        out, part, images = np.zeros(d, p.dtype), np.empty(d, p.dtype), np.empty(n, p.dtype)
+        for first in range(0, n, size):
+            block, u = matrix[first : first + size], images[first : first + size]
+            np.dot(block, column, out=u)
+            u += shift
+            u *= weight[first : first + size]
+            np.dot(u, block, out=part)
+            out += part
+        return out[:, None]
 
 
 class Product:
@@ -45,6 +103,10 @@ class Product:
     def __init__(self, matrix: Any) -> None:
         self.matrix = matrix
         self.compiled = CompiledRows(matrix) if _compile(matrix) else None
+
+    def times(self, p: Array) -> Array:
+        """A p."""
+        return np.asarray(self.matrix @ p) if self.compiled is None or p.shape[1] == 1 else self.plus(np.zeros(1), p)
 
     def plus(self, start: Array, p: Array) -> Array:
         """start + A p."""

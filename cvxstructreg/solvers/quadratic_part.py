@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.normal_form import NormalForm, ScaledForm
 from cvxstructreg.core.quadratic_form import QuadraticForm, squared_columns
+from cvxstructreg.solvers.banded import NarrowBand, narrow_band
 from cvxstructreg.solvers.coordinates import LEAST_SHARE, PivotedRows
 from cvxstructreg.solvers.products import GramProduct
 
@@ -33,6 +34,9 @@ class QuadraticPart:
                 self.factored.append(scaled)
             else:
                 self.others.append(scaled)
+        self._has_weights = bool(self.weights.any())
+        self._band: NarrowBand | None = None
+        self._asked_for_band = False
         # with eliminated variables this is an upper bound, which serves a preconditioner as well
         self.factor_diagonal = sum((x.scale * x.form.main_diagonal for x in self.factored), np.zeros(d))
         self.diagonal = sum((x.scale * x.form.main_diagonal for x in self.others), self.weights + self.factor_diagonal)
@@ -77,10 +81,21 @@ class QuadraticPart:
         without = self.diagonal - self.factor_diagonal + 0.5 * squared_columns(self.pivoted.rest)
         return np.maximum(without, self.weights)  # round-off may have taken the last digits of a small ridge
 
+    def band(self, widest: int, most: int) -> NarrowBand | None:
+        """2 M as a band no wider than ``widest``, if it takes no more than ``most`` multiplications to find out."""
+        if not self._asked_for_band and self.factor is not None and not self.others:
+            self._band = narrow_band(self.factor, self.weights, widest, most)
+        self._asked_for_band = True
+        return self._band
+
     def apply(self, p: Array) -> Array:
         """M p."""
-        out = np.zeros_like(p)
-        self.add(p, 1.0, out)
+        if self.product is None or self.product.compiled or p.shape[1] > 1:
+            out = np.zeros_like(p)
+            self.add(p, 1.0, out)
+            return out
+        out = self.product.times(p)
+        self._add_others(p, 1.0, out)
         return out
 
     def add(self, p: Array, scale: float, out: Array) -> None:
@@ -96,6 +111,7 @@ class QuadraticPart:
         self._add_others(p, scale, out)
 
     def _add_others(self, p: Array, scale: float, out: Array) -> None:
-        out += (scale * self.weights).astype(p.dtype)[:, None] * p
+        if self._has_weights:
+            out += (scale * self.weights).astype(p.dtype, copy=False)[:, None] * p
         for scaled in self.others:
             out += (scale * scaled.scale) * scaled.form.apply(p)

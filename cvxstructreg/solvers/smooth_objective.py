@@ -8,8 +8,8 @@ product with X or M.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -17,10 +17,15 @@ from cvxstructreg.core.atom import Array
 from cvxstructreg.core.normal_form import NormalForm
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers.iterate import Refusal
-from cvxstructreg.solvers.products import Product, by_rows, squared
+from cvxstructreg.solvers.products import DenseRows, Product, by_rows, squared
 from cvxstructreg.solvers.quadratic_part import QuadraticPart
 from cvxstructreg.solvers.score_curvature import ScoreCurvature, is_rowwise
 
+#: Dense data of so many entries are multiplied in single precision where that will do, if the norms of all columns are
+#: between 1 / SINGLE_RANGE and SINGLE_RANGE.
+SINGLE_FROM, SINGLE_RANGE = 500_000, 1e12
+#: The part of the allowed gap that round-off may cost.
+NEGLIGIBLE = 0.1
 #: Minimising over a few directions ends with a step that gains less than this part of the whole.
 LEAST_GAIN = 0.1
 
@@ -49,15 +54,14 @@ class State:
     scores: Array
     pulled: Array
 
-    def moved(self, directions: Sequence[State], lengths: Array) -> State:
-        """The point plus a combination of directions."""
-        theta, b, scores, pulled = (x.copy() for x in (self.theta, self.b, self.scores, self.pulled))
-        for direction, length in zip(directions, lengths, strict=True):
-            theta += length * direction.theta
-            b += length * direction.b
-            scores += length * direction.scores
-            pulled += length * direction.pulled
-        return State(theta, b, scores, pulled)
+    def plus(self, direction: State) -> State:
+        """The point plus a direction."""
+        return State(
+            self.theta + direction.theta,
+            self.b + direction.b,
+            self.scores + direction.scores,
+            self.pulled + direction.pulled,
+        )
 
     def to(self, other: State) -> State:
         """The direction from here to there."""
@@ -75,17 +79,73 @@ class SmoothObjective:
         self.quadratic = QuadraticPart(self.parts)
         self.forward = Product(self.design)
         self.adjoint = Product(self.design.T if self.shape[1] == 1 else by_rows(self.design.T))
-        self.squares = Product(squared(self.adjoint.matrix))
         self.rowwise = (
             self.shape[1] == 1
             and all(is_rowwise(piece) for piece in self.parts.score_pieces)
             and all(scaled.form.diagonal is not None for scaled in self.parts.score_forms)
         )
         self.compiled = self.forward.compiled if self.rowwise else None
+        self.dense = DenseRows(self.design) if self.rowwise and isinstance(self.design, np.ndarray) else None
+        self._first_diagonal: Array | None = None
+        self.rough = False  # whether images and gradients are computed in single precision for now
+
+    @cached_property
+    def has_single(self) -> bool:
+        """Whether dense data are large enough for a copy in single precision to pay, and within its range."""
+        if self.dense is None or self.design.size < SINGLE_FROM:
+            return False
+        norms = self.dense.single_norms
+        within = bool(norms.max() <= SINGLE_RANGE and norms[norms > 0].min(initial=1.0) >= 1.0 / SINGLE_RANGE)
+        if within:
+            self.parts.keep_column_norms(norms)
+        return within
+
+    def single_will_do(self, at: State, allowed: float) -> bool:
+        """Whether round-off of single precision, at this point, costs far less than a gap of ``allowed``.
+
+        Errors e of the scores cost 1/2 e'phi''e, an error r of the gradient 1/4 r'M^-1 r.
+        """
+        ridge = self.parts.ridge
+        if not self.has_single or not ridge.min() > 0:
+            return False
+        squares, eps = self.parts.column_norms**2, float(np.finfo(np.float32).eps)
+        slope, bend = self.parts.smooth_score_grad(at.scores), ScoreCurvature(self.parts, at.scores).diagonal()
+        of_scores = 0.5 * float(bend.max()) * float(squares.sum()) * float(np.vdot(at.theta, at.theta))
+        of_gradient = 0.25 * float(np.vdot(slope, slope)) * float(np.sum(squares / ridge))
+        return eps**2 * (of_scores + of_gradient) <= NEGLIGIBLE * allowed
+
+    def image(self, theta: Array) -> Array:
+        """X theta."""
+        return self.forward.times(theta) if self.dense is None else self.dense.times(theta, self.rough)
+
+    def pull(self, u: Array) -> Array:
+        """X'u."""
+        return self.adjoint.times(u) if self.dense is None else self.dense.pull(u, self.rough)
+
+    def data_diagonal(self, rows: Array) -> Array:
+        """The diagonal of X'diag(rows)X for dense X; of large data only near it, in proportion to the one found first.
+
+        It makes a preconditioner, for which a pass over the squares of X at each point would be dear.
+        """
+        if self.dense is None or not self.has_single:
+            return self.squares.times(rows)
+        total = float(rows.sum())
+        if self._first_diagonal is None and total > 0:
+            even = bool(np.all(rows == rows[0]))
+            squares = self.parts.column_norms**2 * rows[0] if even else self.dense.weighted_squares(rows)
+            self._first_diagonal = squares[:, None] / total
+        return np.zeros((self.shape[0], 1)) if self._first_diagonal is None else total * self._first_diagonal
+
+    @cached_property
+    def squares(self) -> Product:
+        """Products with the squares of X'."""
+        return Product(squared(self.adjoint.matrix))
 
     def state(self, theta: Array, b: Array) -> State:
         """The point with its images."""
-        return State(theta, b, self.forward.plus(b, theta), self.quadratic.apply(theta))
+        if not theta.any():
+            return State(theta, b, np.zeros((self.parts.model.n_rows, len(b))) + b, np.zeros_like(theta))
+        return State(theta, b, self.image(theta) + b, self.quadratic.apply(theta))
 
     def score_value(self, scores: Array) -> float:
         """phi(F)."""
@@ -100,45 +160,76 @@ class SmoothObjective:
         """(X' phi'(F) + 2 M theta, 1' phi'(F)); the second part is zero without intercept."""
         slope = self.parts.smooth_score_grad(at.scores)
         grad_b = slope.sum(axis=0) if self.intercept else np.zeros(self.shape[1])
-        return self.adjoint.plus(2.0 * at.pulled, slope), grad_b
+        return self.pull(slope) + 2.0 * at.pulled, grad_b
 
 
 def minimise_over(
     objective: SmoothObjective, at: State, value: float, directions: list[State], max_steps: int = 8
 ) -> tuple[State, float]:
-    """The minimum of P over ``at`` plus the span of the directions, and its value, by damped Newton steps.
+    """The minimum of P over ``at`` plus the span of the directions, and its value."""
+    span = Span(objective, at, value, directions)
+    return at.plus(span.minimise(max_steps)), span.best
 
-    It begins with the whole first direction; with images known, a step costs a few passes over the scores.
+
+class Span:
+    """P over a point plus the span of a few directions: with images known, a step costs a few passes over the scores.
+
+    ``whole`` is the value after the whole first direction, with which the search begins, and ``best`` the lowest one.
     """
-    weights = np.stack([p.theta.ravel() for p in directions])
-    linear = 2.0 * weights @ at.pulled.ravel()
-    gram = 2.0 * weights @ np.stack([p.pulled.ravel() for p in directions]).T
-    images = np.stack([p.scores.ravel() for p in directions])
-    quadratic = value - objective.score_value(at.scores)
-    parts = objective.parts
 
-    def scores_at(c: Array) -> Array:
-        return np.asarray(at.scores + (c @ images).reshape(at.scores.shape))
+    def __init__(self, objective: SmoothObjective, at: State, value: float, directions: list[State]) -> None:
+        self.objective, self.at, self.value = objective, at, value
+        self.directions = directions
+        self._weights = np.stack([p.theta.ravel() for p in directions])
+        self._pulled = np.stack([p.pulled.ravel() for p in directions])
+        self._images = np.stack([p.scores.ravel() for p in directions])
+        self._linear = 2.0 * self._weights @ at.pulled.ravel()
+        self._gram = 2.0 * self._weights @ self._pulled.T
+        self._quadratic = float(np.vdot(at.theta, at.pulled))
+        self.whole = self.best = value
 
-    def value_at(c: Array, scores: Array) -> float:
-        return objective.score_value(scores) + quadratic + float(linear @ c + 0.5 * c @ gram @ c)
+    def _at(self, c: Array) -> tuple[Array, float]:
+        """Scores and value at a combination of the directions."""
+        scores = self.at.scores + (c @ self._images).reshape(self.at.scores.shape)
+        quadratic = self._quadratic + float(self._linear @ c + 0.5 * c @ self._gram @ c)
+        return scores, self.objective.score_value(scores) + quadratic
 
-    c, best = np.zeros(len(directions)), value
-    trial = np.eye(len(directions))[0]
-    for _ in range(max_steps):
-        scores, halvings = scores_at(trial), 0
-        reached = value_at(trial, scores)
-        while not reached < best and halvings < 30:
-            trial, halvings = 0.5 * (trial + c), halvings + 1
-            scores = scores_at(trial)
-            reached = value_at(trial, scores)
-        if not reached < best:
-            break
-        gain, c, best = best - reached, trial, reached
-        if gain <= LEAST_GAIN * (value - best):
-            break
-        gradient = images @ parts.smooth_score_grad(scores).ravel() + linear + gram @ c
-        bent = ScoreCurvature(parts, scores).times_each(images.reshape(len(images), *scores.shape))
-        hessian = images @ bent.reshape(images.shape).T + gram
-        trial = c - np.linalg.lstsq(hessian, gradient, rcond=1e-12)[0]
-    return at.moved(directions, c), best
+    def minimise(self, max_steps: int = 8) -> State:
+        """The move to the minimum, by damped Newton steps."""
+        m = len(self.directions)
+        c, trial = np.zeros(m), np.eye(m)[0]
+        for count in range(max_steps):
+            scores, reached = self._at(trial)
+            if count == 0:
+                self.whole = reached
+            halvings = 0
+            while not reached < self.best and halvings < 30:
+                trial, halvings = 0.5 * (trial + c), halvings + 1
+                scores, reached = self._at(trial)
+            if not reached < self.best:
+                break
+            gain, c, self.best = self.best - reached, trial, reached
+            if gain <= LEAST_GAIN * (self.value - self.best):
+                break
+            trial = c + self._newton_step(c, scores)
+        return self._move(c)
+
+    def _newton_step(self, c: Array, scores: Array) -> Array:
+        parts, images = self.objective.parts, self._images
+        gradient = images @ parts.smooth_score_grad(scores).ravel() + self._linear + self._gram @ c
+        curvature = ScoreCurvature(parts, scores)
+        if self.objective.rowwise:
+            bent = images * curvature.diagonal()[:, 0]
+        else:
+            bent = curvature.times_each(images.reshape(len(images), *scores.shape)).reshape(images.shape)
+        return np.asarray(-np.linalg.lstsq(images @ bent.T + self._gram, gradient, rcond=1e-12)[0])
+
+    def _move(self, c: Array) -> State:
+        at = self.at
+        b = sum((share * p.b for share, p in zip(c, self.directions, strict=True)), np.zeros_like(at.b))
+        return State(
+            (c @ self._weights).reshape(at.theta.shape),
+            b,
+            (c @ self._images).reshape(at.scores.shape),
+            (c @ self._pulled).reshape(at.pulled.shape),
+        )

@@ -21,7 +21,7 @@ from cvxstructreg.core.quadratic_conjugate import conjugate_bound, refined_by
 from cvxstructreg.solvers.conjugate_gradients import NewtonStep
 from cvxstructreg.solvers.curvature import Curvature
 from cvxstructreg.solvers.iterate import Iterate, Refusal
-from cvxstructreg.solvers.smooth_objective import SmoothObjective, State, minimise_over, refusal
+from cvxstructreg.solvers.smooth_objective import SmoothObjective, Span, State, refusal
 
 NAME = "newton"
 ITERATES = True
@@ -37,6 +37,9 @@ PATIENCE, ACCURACY, AIM = 3.0, 0.9, 0.8
 #: scores, NEAR at first, four times as far after each such step and half as far after one that kept its promise. Doubt
 #: is no measure then, and conjugate gradients go on until they gain little.
 BROKEN, NEAR, PERSISTENCE = 0.25, 0.05, 0.2
+#: Newton steps in which large dense data may be multiplied in single precision; and none after one that broke its
+#: promise.
+MOST_ROUGH = 12
 #: Differences of objectives below this part of them have no digits left.
 ROUND_OFF = 1e-10
 
@@ -51,18 +54,19 @@ def run(problem: Problem, start: Iterate, tol: float, max_cg: int = 1000) -> Ite
     objective = SmoothObjective(problem)
     proof = Proof(objective)
     at = objective.state(start.theta.copy(), start.b.copy())
-    value, before, doubt, promised, ahead = objective.value(at), None, 1.0, np.inf, 0.0
+    value, before, doubt, promised, ahead, broken = objective.value(at), None, 1.0, np.inf, 0.0, False
     for count in itertools.count(1):
+        allowed = tol * objective_scale(problem, value)
+        objective.rough = count <= MOST_ROUGH and not broken and objective.single_will_do(at, allowed)
         curvature = Curvature(objective, at, ahead)
         gradient, slope_b = curvature.gradient(at)
         size = float(np.linalg.norm(gradient))
         # the gap is at most |g|^2 / (4 mu); aim at somewhat less than is asked
-        allowed = tol * objective_scale(problem, value)
         reach = float(np.sqrt(4.0 * proof.least_ridge * AIM * allowed))
         close = size <= reach or (promised <= 0.005 * allowed and doubt <= 0.1)
         if close or count > 1:
             yield Iterate(at.theta, at.b, promising=bool(close))
-        solver = NewtonStep(curvature, max_cg)
+        solver = NewtonStep(curvature, max_cg, single=not broken)
         patience = (PERSISTENCE if ahead else PATIENCE) * doubt
         theta = solver.solve(gradient, min(ACCURACY * size, proof.look(reach)), patience, proof.excess(AIM * allowed))
         if solver.enough:
@@ -71,18 +75,20 @@ def run(problem: Problem, start: Iterate, tol: float, max_cg: int = 1000) -> Ite
                 yield trial
         step = curvature.step(theta, slope_b)
         promised = solver.decrease
-        kept = value - objective.value(at.moved([step], np.ones(1)))
+        span = Span(objective, at, value, [step] if before is None else [step, before, at])
+        move, reached = span.minimise(), span.best
+        kept = value - span.whole
         doubt = _doubt(promised, kept, value, doubt / (1.0 + solver.steps))
         broken = objective.rowwise and kept < BROKEN * promised and promised > ROUND_OFF * abs(value)
         ahead = max(NEAR, 4.0 * ahead) if broken else 0.5 * ahead if ahead > 1e-6 else 0.0
-        moved, reached = minimise_over(objective, at, value, [step] if before is None else [step, before, at])
+        moved = at.plus(move)
         if not reached < value:
             # at the end of the digits of the objective the gradient may still have some
-            moved, reached = at.moved([step], np.ones(1)), value
+            move, moved, reached = step, at.plus(step), value
             if not np.linalg.norm(curvature.gradient(moved)[0]) < 0.5 * size:
                 yield Iterate(at.theta, at.b, exhausted=True)
                 return
-        before = at.to(moved)
+        before = move
         # the images have moved along with the point; now and then they are computed anew, before round-off adds up
         at, value = objective.state(moved.theta, moved.b) if count % REFRESH_EVERY == 0 else moved, reached
 
@@ -124,7 +130,7 @@ def _linearised(
     second order in them.
     """
     step = curvature.step(theta, slope_b)
-    moved = at.moved([step], np.ones(1))
+    moved = at.plus(step)
     dual, missed = {}, 0.0
     pieces = objective.parts.score_pieces
     alone = objective.rowwise and len(pieces) == 1 and pieces[0].K is None and not objective.parts.score_forms
