@@ -78,12 +78,9 @@ class ReducedKernel:
             right[self.rows, np.arange(count)] = 1.0
             if self.pull is not None:
                 right[:, count:] = self.pull
-            solved = self._solved_roughly(gram, right) if self.rough and self.warp.can_be_rough else None
-            self.rough = solved is not None
-            solved = self.warp.solve(right) if solved is None else solved
+            solved = self._solved(right, gram[self.rows])
             self.is_rough = self.rough or self.warp.is_rough
             self.columns = solved[:, :count]
-            self.Q = _symmetric(gram[self.rows] @ self.columns)
         self.u, self.s = np.ones(count), 0.0
         if self.pull is not None and solved is not None:
             self.shift = solved[:, count:]
@@ -96,14 +93,19 @@ class ReducedKernel:
             others = self.operator.apply(values) - GraphOperator(on_scores, self.n).apply(values)
             self.s += max(0.0, float(np.sum(values * others)))
 
-    def _solved_roughly(self, gram: Array, right: Array) -> Array | None:
-        """The solution in single precision (but of the last column, for the intercept), None if it is no good."""
-        count, solved = len(self.rows), self.warp.rough(right)
-        Q = gram[self.rows] @ solved[:, :count]
-        if not float(np.abs(Q - Q.T).max()) <= ASYMMETRY * float(np.abs(Q).max()):
-            return None
-        if self.pull is not None:
+    def _solved(self, right: Array, rows: Array) -> Array:
+        """The solution for all columns, with Q; in single precision (but for the intercept) if that is good enough."""
+        count, self.rough = len(self.rows), self.rough and self.warp.can_be_rough
+        if self.rough:
+            solved = self.warp.rough(right)
+            Q = rows @ solved[:, :count]
+            self.rough = float(np.abs(Q - Q.T).max()) <= ASYMMETRY * float(np.abs(Q).max())
+        if not self.rough:
+            solved = self.warp.solve(right)
+            Q = rows @ solved[:, :count]
+        elif self.pull is not None:
             solved[:, count:] = self.warp.improved(solved[:, count:], self.pull)
+        self.Q = (Q + Q.T) / 2
         return solved
 
     def expand(self, a: Array, b: float) -> tuple[Array, Array]:
@@ -135,7 +137,3 @@ class ReducedKernel:
     def image(self, h: Array, b: float) -> Array:
         """Q a, from the function h = gram theta of (a, b)."""
         return np.asarray(h[self.rows] - b * (self.u - 1.0))
-
-
-def _symmetric(Q: Array) -> Array:
-    return np.asarray((Q + Q.T) / 2)
