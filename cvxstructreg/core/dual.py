@@ -55,26 +55,26 @@ def lower_bound(
 ) -> float:
     """A lower bound of the optimum, -inf if no feasible dual point was found.
 
-    Smooth terms have a dual point of their own, the gradient at the point (theta, b); one that was given is tried too.
-    ``known`` are the objective there and a relative gap, a tenth of which is not worth a search.
+    Smooth terms have a dual point of their own, the gradient at the point (theta, b); one that is given is tried first.
+    ``known`` are the objective there and a relative gap that is small enough, a tenth of which is not worth a search.
     """
     directions = free_directions(parts, theta)
     if directions is None:
         return -np.inf
-    candidates = []
-    if parts.scores_are_smooth:
-        moved, _, its_scores = refit(parts, theta, b, scores, directions)
-        candidates.append(_score_dual(parts, moved, its_scores, {}))
-    if not directions.shape[1] and (not candidates or all(piece.number in dual for piece in parts.score_pieces)):
-        candidates.append(_score_dual(parts, theta, scores, dual))
-    bounds = [-np.inf]
-    for start in candidates:
+    smooth, given = parts.scores_are_smooth, all(piece.number in dual for piece in parts.score_pieces)
+    tried = [dual] if not directions.shape[1] and (given or not smooth) else []
+    bounds, (objective, tol) = [-np.inf], known
+    for points in [*tried, {}] if smooth else tried:
+        at = (theta, scores) if points is dual else refit(parts, theta, b, scores, directions)[::2]
+        start = _score_dual(parts, *at, points)
         if start is None:
             continue
         if parts.rkhs:
             bounds.append(_function_bound(parts, start))
         else:
             bounds.append(_WeightDual(parts, start, dual, sweeps, known).best_bound())
+        if objective - max(bounds) <= tol * abs(objective):
+            break
     return max(bounds)
 
 
