@@ -17,7 +17,7 @@ from cvxstructreg.core.atom import Array
 from cvxstructreg.solvers.disjoint_blocks import Blocks, Ints, ratio
 
 #: Passes over the groups that are not at zero before a jump; steps of conjugate gradients and halvings of a jump.
-SETTLING, MOST_CG, HALVINGS = 2, 25, 6
+SETTLING, MOST_CG, HALVINGS = 2, 100, 6
 
 
 class Given:

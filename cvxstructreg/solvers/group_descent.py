@@ -11,6 +11,7 @@ Qin, Scheinberg and Goldfarb (2013) for passes over blocks; Massias, Gramfort an
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,9 +21,10 @@ import scipy.sparse as sp
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import objective_scale
 from cvxstructreg.core.free_directions import refit
+from cvxstructreg.core.model import Model
 from cvxstructreg.core.normal_form import NormalForm
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.core.quadratic_form import DENSE_LIMIT
+from cvxstructreg.core.quadratic_form import DENSE_LIMIT, to_dense
 from cvxstructreg.core.selection import Selection
 from cvxstructreg.solvers.block_model import BlockModel, Given, by_rows
 from cvxstructreg.solvers.disjoint_blocks import Ints, blocks_of, quadratic_rows, ratio
@@ -37,6 +39,8 @@ ITERATES = True
 SMALLEST_SET, GROWTH = 100, 2.0
 #: A quadratic model is solved to this part of the violation, a working set to that part of its first violation.
 INNER, ENOUGH = 0.3, 0.1
+#: Up to this many numbers in X nothing is compiled, unless it is at hand already.
+PLAIN, KERNELS = 5_000, "cvxstructreg.solvers.kernels_group_descent"
 #: Outer iterations without progress before it gives up, and objectives that count as equal.
 STALLED, ROUND_OFF = 5, 1e-13
 
@@ -119,7 +123,7 @@ class State:
         self.sizes, self.always = sizes, least == 0.0
         squares = parts.column_norms[blocks.column] ** 2
         self.steepness = np.sqrt(np.maximum(np.maximum.reduceat(squares, blocks.starts[:-1]), 1e-300))
-        kernels, X = _kernels(problem)
+        kernels, X = _kernels(problem.model)
         self.given = Given(kernels, X, Q, blocks, sizes, squares)
 
     def iterate(self, exhausted: bool = False, promising: bool | None = None) -> Iterate:
@@ -213,7 +217,8 @@ class State:
         if size >= blocks.column.size:
             return np.arange(counts.size)
         order = np.argsort(np.where(inside, -np.inf, -self.violation / self.steepness), kind="stable")
-        return np.sort(order[: int(np.searchsorted(np.cumsum(counts[order]), size)) + 1])
+        enough = int(np.searchsorted(np.cumsum(counts[order]), size)) + 1
+        return np.sort(order[: max(enough, np.count_nonzero(inside) + 1)])
 
     def improve(self, max_newton: int, max_epochs: int) -> None:
         """Prox-Newton steps on a working set."""
@@ -258,8 +263,12 @@ class State:
         return self.blocks.value(w) + 0.5 * float(w @ Qw)
 
 
-def _kernels(problem: Problem) -> tuple[Any, Any]:
-    """The functions of a pass, compiled or not, and the design matrix as they take it."""
+def _kernels(model: Model) -> tuple[Any, Any]:
+    """The functions of a pass, and the design matrix as they take it: compiled where that pays for the compiler."""
+    if model.design.shape[0] * model.design.shape[1] <= PLAIN and KERNELS not in sys.modules:
+        from cvxstructreg.solvers import plain_group_descent
+
+        return plain_group_descent, as_columns(to_dense(model.design))
     from cvxstructreg.solvers import kernels_group_descent
 
-    return kernels_group_descent, as_columns(problem.model.columns)
+    return kernels_group_descent, as_columns(model.columns)
