@@ -67,14 +67,14 @@ def require_psd(gram: Array, round_off: float = PSD_ROUND_OFF) -> None:
         return
     if n <= EXACT_ROWS:
         values = scipy.linalg.eigvalsh(gram)
-        smallest, largest = float(values[0]), float(values[-1])
-    else:
-        largest = max(top, ritz_values(gram, LANCZOS_STEPS)[1])
-        if largest > top:
-            v = _negative_direction(gram, round_off * largest, np.float64)
-        smallest = 0.0 if v is None else float(v @ (gram @ v)) / float(v @ v)
-    if smallest < -round_off * max(largest, np.finfo(float).tiny):
-        raise not_psd(smallest, largest, n <= EXACT_ROWS)
+        if values[0] < -round_off * max(float(values[-1]), np.finfo(float).tiny):
+            raise not_psd(float(values[0]), float(values[-1]))
+        return
+    largest = max(top, ritz_values(gram, LANCZOS_STEPS)[1])
+    if largest > top:
+        v = _negative_direction(gram, round_off * largest, np.float64)
+    if v is not None:
+        raise not_psd(min(float(v @ (gram @ v)) / float(v @ v), -round_off * largest), largest, exact=False)
 
 
 def _negative_direction(gram: Array, shift: float, dtype: type) -> Array | None:
@@ -82,7 +82,7 @@ def _negative_direction(gram: Array, shift: float, dtype: type) -> Array | None:
     n = len(gram)
     size = float(np.abs(gram.diagonal()).max()) or float(np.abs(gram).max())
     shifted: Array = np.empty((n, n), dtype=dtype)
-    np.multiply(gram, 1.0 / size, out=shifted, casting="unsafe")
+    np.divide(gram, size, out=shifted, casting="unsafe")
     np.einsum("ii->i", shifted)[:] += dtype(shift / size)
     potrf = scipy.linalg.lapack.spotrf if dtype is np.float32 else scipy.linalg.lapack.dpotrf
     # the transposed matrix is the same, and lies in the order that LAPACK takes without a copy
@@ -93,9 +93,8 @@ def _negative_direction(gram: Array, shift: float, dtype: type) -> Array | None:
     k = failed - 1  # the rows before it have a factor, and with it they have no positive part left
     v[k] = 1.0
     if k:
-        L = np.tril(factor[:k, :k]).astype(float)
-        half = scipy.linalg.solve_triangular(L, np.asarray(gram[:k, k]) / size, lower=True)
-        v[:k] = -scipy.linalg.solve_triangular(L, half, lower=True, trans=1)
+        half = scipy.linalg.solve_triangular(factor[:k, :k], gram[:k, k] / size, lower=True, check_finite=False)
+        v[:k] = -scipy.linalg.solve_triangular(factor[:k, :k], half, lower=True, trans=1, check_finite=False)
     return v
 
 
