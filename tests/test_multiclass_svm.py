@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import cvxstructreg as csr
 from cvxstructreg.core import centred_hinge
 from cvxstructreg.core.certificate import certify_point
-from cvxstructreg.solvers import hinge_intercepts, hinge_newton, hinge_polish, kernels_hinge, registry, splitting
+from cvxstructreg.solvers import hinge_newton, hinge_polish, kernels_hinge, registry, splitting
 from cvxstructreg.solvers.anderson import Anderson
 from cvxstructreg.solvers.hinge_bounds import Bounds
 from cvxstructreg.solvers.hinge_intercepts import best_intercepts
@@ -365,18 +365,29 @@ class TestIntercepts:
         costs = rng.uniform(0.5, 1.5, size=(9, 3)) * (rng.random((9, 3)) < 0.8) + 0.01
         data = rng.normal(size=(9, 3)), costs, rng.normal(size=9), rng.random(9) < share, rng.choice([1.0, 2.0], size=9)
         compiled = best_intercepts(*data)
-        for name in ("intercepts_at", "bisected_intercepts"):
+        for name in ("slopes_of_columns", "intercepts_at", "bisected_intercepts"):
             monkeypatch.setattr(kernels_hinge, name, getattr(kernels_hinge, name).py_func)
         assert_allclose(best_intercepts(*data), compiled, rtol=0.0, atol=1e-12)
 
     @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
     def test_slopes_are_reached_where_they_are_said_to_be(self, share):
         rng = np.random.default_rng(int(10 * share))
-        costs, q, squared = rng.uniform(0.5, 1.5, 8), rng.choice([1.0, 2.0], size=8), rng.random(8) < share
-        kinks, lines, after = hinge_intercepts._column(costs, rng.normal(size=8), q, squared)
+        costs, q, squared = rng.uniform(0.5, 1.5, 9), rng.choice([1.0, 2.0], size=9), rng.random(9) < share
+        kinks, lines, after = np.empty(9), np.empty((3, 9)), np.empty(9)
+        at = rng.normal(size=9)
+        at[3] = np.inf  # one row without costs
+        columns = at[:, None], np.argsort(at)[:, None], costs[:, None]
+        starts = kernels_hinge.slopes_of_columns(*columns, squared, q, kinks, lines, after)
+        assert starts.tolist() == [0, 8]
+        kinks, lines, after = kinks[:8], lines[:, :8], after[:8]
+        assert_array_equal(np.sort(at)[:8], kinks)
+        for t, slope in zip(kinks, after, strict=True):  # the sum of the derivatives of the hinges that are reached
+            reached = at <= t
+            steep = np.where(squared, 2.0 * costs * q**2 * (t - at), costs * q)
+            assert slope == pytest.approx(steep[reached].sum())
         b = np.empty(1)
         for slope in np.linspace(0.0, 1.5 * after[-1], 40):
-            assert kernels_hinge.intercepts_at(slope, np.array([0, 8]), kinks, lines, after, b) == b[0]
+            assert kernels_hinge.intercepts_at(slope, starts, kinks, lines, after, b) == b[0]
             i = np.searchsorted(kinks, b[0], side="right") - 1  # the slope is reached here, and not before
             assert lines[0, i] + lines[1, i] * b[0] - lines[2, i] >= slope * (1 - 1e-12) or lines[1, -1] == 0
             before = kinks[kinks < b[0] - 1e-12]

@@ -161,6 +161,37 @@ def mirror(matrix: Array) -> None:
 
 
 @numba.njit(cache=True)
+def slopes_of_columns(
+    at: Array, order: np.ndarray, costs: Array, squared: np.ndarray, q: Array, kinks: Array, lines: Array, after: Array
+) -> np.ndarray:
+    """The table for :func:`intercepts_at` of the columns sum_i c_ij (q_i (t - at_ij))_+^p_i; returns ``starts``.
+
+    ``order`` sorts each column of ``at``, and infinite entries are left out: the end of the table may stay as it is.
+    """
+    m, k = at.shape
+    starts = np.zeros(k + 1, dtype=np.int64)
+    for j in range(k):
+        jumps, rise, offset = 0.0, 0.0, 0.0
+        position = starts[j]
+        for number in range(m):
+            i = order[number, j]
+            t = at[i, j]
+            if t == np.inf:
+                break
+            weight = costs[i, j] * q[i]
+            if squared[i]:
+                rise += 2.0 * weight * q[i]
+                offset += 2.0 * weight * q[i] * t
+            else:
+                jumps += weight
+            kinks[position], after[position] = t, jumps + rise * t - offset
+            lines[0, position], lines[1, position], lines[2, position] = jumps, rise, offset
+            position += 1
+        starts[j + 1] = position
+    return starts
+
+
+@numba.njit(cache=True)
 def intercepts_at(slope: float, starts: np.ndarray, kinks: Array, lines: Array, after: Array, b: Array) -> float:
     """b_j from where on column j has at least this slope (its last kink, if it never has), and their sum.
 
