@@ -22,6 +22,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+import data
 import numpy as np
 import scipy.sparse as sp
 from groups import sentences_like_text
@@ -73,7 +74,11 @@ def peers(task: Task) -> Iterator[list[Peer]]:
     """Those that are installed and can do the task, each with its configurations."""
     makers: dict[str, Any] = {"copt": _copt if task.is_disjoint else _copt_copies}
     if task.is_disjoint:
-        makers |= {"spams": _spams_flat, "group_lasso": _group_lasso, "skglm": _skglm, "asgl": _asgl}
+        makers |= {"spams": _spams_flat, "group_lasso": _group_lasso}
+        if not sp.issparse(task.X):
+            makers |= {"skglm": _skglm, "asgl": _asgl}
+        elif task.loss == "squared":
+            makers |= {"skglm": _skglm}  # its prox-Newton method takes no sparse X
     elif task.loss == "squared":
         makers |= {"spams": _spams_admm}
     for name, make in makers.items():
@@ -91,7 +96,7 @@ def group_peers() -> Iterator[Result]:
 
 
 def tasks() -> dict[str, Task]:
-    """Overlapping sentences over a text, and disjoint groups of five columns."""
+    """Overlapping sentences over a text, disjoint groups of five columns, and disjoint clusters of words."""
     found = {}
     X, labels, groups = sentences_like_text(200, 1900, 2000, length=8.0)
     size = "200 x 1,900, 2,000 overlapping groups"
@@ -109,14 +114,34 @@ def tasks() -> dict[str, Task]:
         task = Task(X, y, disjoint, 0.0, 1.0, loss)
         lam = 0.1 * csr.lambda_max(task.problem())
         found[f"1,000 x 2,000 dense, 400 disjoint groups, {loss}, 0.1 lambda_max"] = task._replace(lam=lam)
+    if data.available():
+        X, y, clusters = word_clusters()
+        size = f"{X.shape[0]:,} x {X.shape[1]:,} sparse, {len(clusters):,} disjoint clusters of words"
+        for loss, target in (("logistic", y), ("squared", 2.0 * y - 1.0)):
+            task = Task(X, target, clusters, 0.0, 1.0, loss)
+            lam = 0.1 * csr.lambda_max(task.problem())
+            found[f"{size}, {loss}, 0.1 lambda_max"] = task._replace(lam=lam)
     return found
+
+
+def word_clusters(n_clusters: int = 1000) -> tuple[Any, np.ndarray, csr.Groups]:
+    """Words of sci.med and sci.space in clusters by the documents they occur in; a cluster's columns stand together."""
+    from sklearn.cluster import MiniBatchKMeans
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.preprocessing import normalize
+
+    X, y, _, _ = data.newsgroups(data.MED_SPACE)
+    places = normalize(TruncatedSVD(30, random_state=0).fit_transform(normalize(sp.csr_array(X.T))))
+    labels = MiniBatchKMeans(n_clusters, random_state=0, n_init=1).fit_predict(places)
+    order = np.argsort(labels, kind="stable")
+    return sp.csr_array(X[:, order]), y, csr.Groups.from_labels(labels[order])
 
 
 def contest(work: str, task: Task) -> Iterator[Result]:
     """Ours, then the peers at an equal error of the objective."""
     section, problem = "group lasso, peers", task.problem()
     bound = problem.solve(tol=1e-9).certificate.lower_bound
-    for solver in ("auto", "fista") if task.is_disjoint else ("auto",):
+    for solver in ("group_descent", "group_newton", "fista") if task.is_disjoint else ("auto",):
         solution, seconds, first = _timed(lambda solver=solver: task.problem().solve(solver, tol=ACCURACY))
         gap = f"certified {solution.certificate.relative_gap:.0e}"
         yield Result(section, work, solution.solver, seconds, first, solution.objective / bound - 1.0, gap)
@@ -255,8 +280,8 @@ def _spams_flat(task: Task) -> Iterator[Peer]:
     import spams
 
     n = len(task.y)
-    X, start = np.asfortranarray(task.X), np.zeros((task.X.shape[1], 1), order="F")
-    is_logistic = task.loss == "logistic"
+    X = sp.csc_matrix(task.X) if sp.issparse(task.X) else np.asfortranarray(task.X)
+    start, is_logistic = np.zeros((task.X.shape[1], 1), order="F"), task.loss == "logistic"
     target = np.asfortranarray((np.where(task.y == 1, 1.0, -1.0) if is_logistic else task.y)[:, None])
     numbers = np.repeat(np.arange(1, len(task.groups) + 1), np.diff(task.groups.indptr)).astype(np.int32)
     how = {
@@ -325,14 +350,18 @@ def _skglm(task: Task) -> Iterator[Peer]:
     from skglm.solvers import GroupBCD, GroupProxNewton
     from skglm.utils.jit_compilation import compiled_clone
 
-    is_logistic, X = task.loss == "logistic", np.asfortranarray(task.X)
+    is_logistic = task.loss == "logistic"
+    X = sp.csc_matrix(task.X) if sp.issparse(task.X) else np.asfortranarray(task.X)
     n, indptr, indices = len(task.y), task.groups.indptr.astype(np.int32), task.groups.indices.astype(np.int32)
     y = np.where(task.y == 1, 1.0, -1.0) if is_logistic else task.y
     datafit = compiled_clone((LogisticGroup if is_logistic else QuadraticGroup)(indptr, indices))
     penalty = compiled_clone(WeightedGroupL2(task.lam / n, np.ones(len(task.groups)), indptr, indices))
 
     def fit(tol: float) -> np.ndarray:
-        datafit.initialize(X, y)
+        if sp.issparse(X):
+            datafit.initialize_sparse(X.data, X.indptr, X.indices, y)
+        else:
+            datafit.initialize(X, y)
         if is_logistic:
             return GroupProxNewton(tol=tol, max_iter=100).solve(X, y, datafit, penalty)[0]
         return GroupBCD(tol=tol, max_iter=1000, fit_intercept=False).solve(X, y, datafit, penalty)[0]

@@ -129,7 +129,7 @@ class Surface:
             ratio(part.radii, norms)[part.group],
             self.v * ratio(np.ones_like(norms), norms)[part.group],
         )
-        self.centre = given.centre.reshape(-1, k, k)[flat[::k] // k]
+        self.centre = given.centre.reshape(-1, k)[flat]
         curvature = given.curvature[flat]
         self.kept = ((self.v != 0.0) | (part.lam == 0.0)) & (curvature > 0.0)
         self.kept &= (part.radii == 0.0)[part.group] | (norms > 0.0)[part.group]
@@ -142,11 +142,11 @@ class Surface:
         given, k = self.model.given, self.model.k
         found = np.empty_like(self.model.w)
         given.kernels.slopes(given.X, given.layout, self.chosen, r, k, found)
-        return np.asarray(found[self.flat] - (self.centre @ (self.model.hess[2] @ total)).ravel())
+        return np.asarray(found[self.flat] - self.centre @ (self.model.hess[2] @ total))
 
     def moved(self, p: Array) -> Array:
         """The change of the sum of r over the rows."""
-        return np.asarray(np.tensordot(p.reshape(-1, self.model.k), self.centre, ([0, 1], [0, 1])))
+        return np.asarray(p @ self.centre)
 
     def spread(self, p: Array) -> Array:
         """p in a flat array of all weights."""

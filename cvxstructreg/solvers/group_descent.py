@@ -21,7 +21,7 @@ import scipy.sparse as sp
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import objective_scale
 from cvxstructreg.core.free_directions import refit
-from cvxstructreg.core.model import Model
+from cvxstructreg.core.model import Linear, Model
 from cvxstructreg.core.normal_form import NormalForm
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.quadratic_form import DENSE_LIMIT, to_dense
@@ -117,14 +117,16 @@ class State:
         self.Qw = np.asarray(Q @ self.w.reshape(-1, blocks.k)).ravel()
         self.ridge = np.repeat(parts.ridge[blocks.column], blocks.k)
         self.refresh()
-        self.pull()
-        least = blocks.radii + blocks.least(blocks.lam)
-        sizes = np.where(least > 0.0, least, max(float(np.abs(self.slope).max(initial=0.0)), 1e-300))
-        self.sizes, self.always = sizes, least == 0.0
+        sizes = blocks.radii + blocks.least(blocks.lam)
+        self.always = sizes == 0.0
+        if self.always.any():
+            self.pull()
+            sizes = np.where(self.always, max(float(np.abs(self.slope).max(initial=0.0)), 1e-300), sizes)
+        self.sizes = sizes
         squares = parts.column_norms[blocks.column] ** 2
         self.steepness = np.sqrt(np.maximum(np.maximum.reduceat(squares, blocks.starts[:-1]), 1e-300))
-        kernels, X = _kernels(problem.model)
-        self.given = Given(kernels, X, Q, blocks, sizes, squares)
+        kernels, self.columns = _kernels(problem.model)
+        self.given = Given(kernels, self.columns.arrays, Q, blocks, sizes, squares)
 
     def iterate(self, exhausted: bool = False, promising: bool | None = None) -> Iterate:
         """The point for the driver, with what the norms take of the pull."""
@@ -224,6 +226,7 @@ class State:
         """Prox-Newton steps on a working set."""
         chosen = self.working_set()
         part, flat = self.blocks.part(chosen)
+        self.columns.need(part.column)
         first = worst = float(np.max(self.violation[chosen] / self.sizes[chosen], initial=0.0))
         for _ in range(max_newton):
             if not self.newton_step(chosen, INNER * worst, max_epochs):
@@ -263,12 +266,32 @@ class State:
         return self.blocks.value(w) + 0.5 * float(w @ Qw)
 
 
-def _kernels(model: Model) -> tuple[Any, Any]:
+class Columns:
+    """The columns of a design matrix as the kernels take them; of a dense one by rows, only those that were needed."""
+
+    def __init__(self, model: Model) -> None:
+        self.design = None
+        if sp.issparse(model.design) or model.design.flags.f_contiguous or "columns" in vars(model):
+            self.arrays = as_columns(model.columns)
+            return
+        self.design, self.known = model.design, np.zeros(model.n_weights, dtype=bool)
+        self.store = np.empty(model.design.shape[::-1])  # what is never written needs no memory
+        self.arrays = as_columns(self.store.T)
+
+    def need(self, features: Ints) -> None:
+        """Make sure that these are there."""
+        if self.design is not None:
+            missing = features[~self.known[features]]
+            self.store[missing] = self.design[:, missing].T
+            self.known[missing] = True
+
+
+def _kernels(model: Model) -> tuple[Any, Columns]:
     """The functions of a pass, and the design matrix as they take it: compiled where that pays for the compiler."""
     if model.design.shape[0] * model.design.shape[1] <= PLAIN and KERNELS not in sys.modules:
         from cvxstructreg.solvers import plain_group_descent
 
-        return plain_group_descent, as_columns(to_dense(model.design))
+        return plain_group_descent, Columns(Linear(to_dense(model.design)))
     from cvxstructreg.solvers import kernels_group_descent
 
-    return kernels_group_descent, as_columns(model.columns)
+    return kernels_group_descent, Columns(model)
