@@ -24,9 +24,9 @@ from cvxstructreg.solvers.curvature import Curvature
 LEAST_SINGLE, LEAST_PATIENCE = 1e-4, 0.05
 #: Multiplications in one call of compiled code, from which an interrupt has to wait for the return.
 AT_ONCE = 50_000_000
-#: Outside compiled loops (several outputs, small or dense data) a Newton step costs several products beside its
-#: conjugate gradients, which take at least so many steps then.
-LEAST_STEPS = 4
+#: Outside compiled loops (several outputs, small or dense data), and in those of fewer than SMALL multiplications for a
+#: step, a Newton step costs several products beside its conjugate gradients, which take at least so many steps then.
+LEAST_STEPS, SMALL = 4, 200_000
 
 #: Given (accuracy, patience), the step so far, the average and the residual of the average.
 Loop = Generator[tuple[Array, Array, Array], tuple[float, float], None]
@@ -42,7 +42,7 @@ class NewtonStep:
     """
 
     def __init__(self, curvature: Curvature, max_steps: int, single: bool = True) -> None:
-        self.space: Any = banded(curvature) or coordinates(curvature)
+        self.space: Any = banded(curvature) or _plain(curvature) or coordinates(curvature)
         self.max_steps = max_steps
         self._by_weights = isinstance(self.space, Diagonal)
         self._single = single and curvature.in_single_precision and not isinstance(self.space, Triangular)
@@ -124,15 +124,22 @@ class NewtonStep:
         vectors = np.zeros((8, len(r)))
         vectors[0] = vectors[1] = r[:, 0]
         vectors[4] = self._measured(r)[:, 0]
-        numbers = np.array([0.0, 0.0, float(np.vdot(r, r)), np.inf, 0.0])
+        numbers = np.array([0.0, 0.0, float(np.vdot(r, r)), np.inf, 0.0, 0.0])
+        least = LEAST_STEPS if cost < SMALL else 1
         found = vectors[2][:, None], vectors[3][:, None], vectors[4][:, None]
         while True:
             accuracy, patience = yield found
             ended = numbers[2] == 0.0
             while not ended and numbers[0] < self.max_steps:
                 count = int(min(max(1, AT_ONCE // cost), self.max_steps - numbers[0]))
-                ended = conjugate_gradients(*arguments, vectors, numbers, (accuracy, patience, count))
+                ended = conjugate_gradients(*arguments, vectors, numbers, (accuracy, patience, count, least))
             self.steps, self.decrease, self.size = int(numbers[0]), float(numbers[1]), float(numbers[3])
+
+
+def _plain(curvature: Curvature) -> Diagonal | None:
+    """Diagonal coordinates where there are no compiled ones to choose."""
+    product = curvature.objective.quadratic.product
+    return None if product is not None and product.compiled else Diagonal(curvature)
 
 
 def _smooth(s: Array, r: Array, average: Array, q: Array) -> None:

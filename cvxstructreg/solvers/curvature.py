@@ -91,7 +91,7 @@ class Curvature:
 
     @cached_property
     def _of_data(self) -> Array:
-        if self.objective.dense is not None:
+        if self.objective.has_nearly_diagonal:
             return self.objective.data_diagonal(self.rows)
         return self._pulled(self.objective.squares)
 
@@ -155,8 +155,12 @@ class Curvature:
         if objective.dense is not None:
             return objective.dense.gram(self._rows_like(p.dtype), p, float(self._centring @ p[:, 0]))
         scores = objective.forward.times(p)
+        if objective.rowwise:
+            scores += float(self._centring @ p[:, 0])
+            scores *= self.rows
+            return objective.adjoint.times(scores)
         bent = self.bent(scores)
         if objective.intercept:
-            b = self.following(bent.sum(axis=0, dtype=float)).astype(p.dtype)
-            bent = bent + b * self.rows if objective.rowwise else self.bent(scores + b)
+            b = self.following(bent.sum(axis=0, dtype=float))
+            bent = self.bent(scores + b.astype(p.dtype))
         return objective.adjoint.times(bent)

@@ -264,17 +264,18 @@ def conjugate_gradients(
     centring: Array,
     vectors: Array,
     numbers: Array,
-    limits: tuple[float, float, int],
+    limits: tuple[float, float, int, int],
 ) -> bool:
     """Some steps of conjugate gradients with smoothing, as in :class:`NewtonStep`; returns whether they have ended.
 
     The products are :func:`triangular_product`, or without order :func:`diagonal_product`. ``vectors`` are the residual
     r, the direction p, the step s, the smoothed step and its residual, and scratch space; ``numbers`` are the steps so
-    far, the decrease, the energy r'r, the size of the smoothed residual and its ratio to that in coordinates.
+    far, the decrease, the energy r'r, the size of the smoothed residual, its ratio to that in coordinates, and what the
+    last step has gained; ``limits`` the accuracy, the patience, and the most and fewest steps.
     """
     r, p, s, average, q, hp = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
     work, inverse = vectors[6:], diagonals[0]
-    accuracy, patience, count = limits
+    accuracy, patience, count, least = limits
     triangular = order.size > 0
     for _ in range(count):
         b = 0.0
@@ -291,9 +292,10 @@ def conjugate_gradients(
         if not curved > 0.0:
             return True
         length = energy / curved
-        gain = 0.5 * length * energy
+        before, gain = numbers[5], 0.5 * length * energy
         numbers[0] += 1.0
         numbers[1] += gain
+        numbers[5] = gain
         fresh, size, along = 0.0, 0.0, 0.0
         for i in range(p.size):
             s[i] += length * p[i]
@@ -316,6 +318,8 @@ def conjugate_gradients(
             if numbers[3] <= accuracy:
                 numbers[3] = measured(upper, order, inverse, q, hp)
                 numbers[4] = 0.9 * numbers[3] / max(np.sqrt(total), 1e-300)
-        if numbers[3] <= accuracy or numbers[0] * gain <= patience * numbers[1] or not fresh > 0.0:
+        recent = max(before, gain) if least > 1 else gain
+        impatient = numbers[0] >= least and numbers[0] * recent <= patience * numbers[1]
+        if numbers[3] <= accuracy or impatient or not fresh > 0.0:
             return True
     return False

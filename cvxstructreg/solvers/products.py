@@ -69,7 +69,7 @@ class DenseRows:
         for first in range(0, len(weights), LEAST_ROWS):
             block = self._double[first : first + LEAST_ROWS]
             total += weights[first : first + LEAST_ROWS, 0] @ block**2
-        return total
+        return total[:, None]
 
     def times(self, p: Array, single: bool = False) -> Array:
         """A p, in single precision if wanted."""
@@ -120,7 +120,9 @@ class Product:
     def add(self, p: Array, scale: float, out: Array) -> None:
         """out += scale * A p."""
         if self.compiled is None or p.shape[1] == 1:
-            out += scale * (self.matrix @ p)
+            product = self.matrix @ p
+            product *= scale
+            out += product
         else:
             self.compiled.add_product(p, scale, out)
 

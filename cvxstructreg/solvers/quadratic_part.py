@@ -34,7 +34,7 @@ class QuadraticPart:
                 self.factored.append(scaled)
             else:
                 self.others.append(scaled)
-        self._has_weights = bool(self.weights.any())
+        self._column, self._has_weights = self.weights[:, None], bool(self.weights.any())
         self._band: NarrowBand | None = None
         self._asked_for_band = False
         # with eliminated variables this is an upper bound, which serves a preconditioner as well
@@ -112,6 +112,9 @@ class QuadraticPart:
 
     def _add_others(self, p: Array, scale: float, out: Array) -> None:
         if self._has_weights:
-            out += (scale * self.weights).astype(p.dtype, copy=False)[:, None] * p
+            weighted = self._column.astype(p.dtype, copy=False) * p
+            if scale != 1.0:
+                weighted *= scale
+            out += weighted
         for scaled in self.others:
             out += (scale * scaled.scale) * scaled.form.apply(p)

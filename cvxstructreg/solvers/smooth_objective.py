@@ -122,19 +122,25 @@ class SmoothObjective:
         """X'u."""
         return self.adjoint.times(u) if self.dense is None else self.dense.pull(u, self.rough)
 
+    @property
+    def has_nearly_diagonal(self) -> bool:
+        """Whether :meth:`data_diagonal` stands for the diagonal: for one output, where no product is compiled."""
+        return self.rowwise and self.compiled is None
+
     def data_diagonal(self, rows: Array) -> Array:
-        """The diagonal of X'diag(rows)X for dense X; of large data only near it, in proportion to the one found first.
+        """Near the diagonal of X'diag(rows)X: in proportion to the one that was found first.
 
         It makes a preconditioner, for which a pass over the squares of X at each point would be dear.
         """
-        if self.dense is None or not self.has_single:
-            return self.squares.times(rows)
         total = float(rows.sum())
         if self._first_diagonal is None and total > 0:
             even = bool(np.all(rows == rows[0]))
-            squares = self.parts.column_norms**2 * rows[0] if even else self.dense.weighted_squares(rows)
-            self._first_diagonal = squares[:, None] / total
+            squares = self.parts.column_norms[:, None] ** 2 * rows[0] if even else self._weighted_squares(rows)
+            self._first_diagonal = squares / total
         return np.zeros((self.shape[0], 1)) if self._first_diagonal is None else total * self._first_diagonal
+
+    def _weighted_squares(self, rows: Array) -> Array:
+        return self.squares.times(rows) if self.dense is None else self.dense.weighted_squares(rows)
 
     @cached_property
     def squares(self) -> Product:
