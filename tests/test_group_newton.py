@@ -461,7 +461,7 @@ def test_compiled_steps_equal_the_plain_ones(patience):
         np.testing.assert_allclose(step_b, expected_b, rtol=1e-6, atol=1e-9)
         return
     chosen, starts, places, kept, g_starts, g_places, a, h, identity = fast.kernels.free_part(
-        *compiled.columns, fast.ridge, w, point.slope, *fast.huber, compiled.column_memory, norms.memory
+        *compiled.columns, fast.ridge, w, point.slope, *fast.huber, 0.0, compiled.column_memory, norms.memory
     )
     X = sp.csr_array((kept, places.astype(int), starts), shape=(30, len(chosen))).toarray()
     H = X.T @ (compiled.score_curvature(point.scores) * X) + np.diag(identity)
@@ -503,7 +503,7 @@ def test_huber(kernels, flat):
     free = np.array([1, 1, 0, 1, 1, 1, 0, 1, 1, 1])
     diagonal, position = np.zeros(10), np.where(free, np.arange(10), -1).astype(np.int32)
     memory = [np.empty_like(x) for x in (flat["indptr"], flat["indices"], y, flat["radii"])]
-    rest = kernels.huber_curvature(*groups, y, w, position, diagonal, *memory)
+    rest = kernels.huber_curvature(*groups, y, w, position, diagonal, 0.0, *memory)
     p = flat["rng"].normal(size=10) * free
     out = diagonal * p
     kernels.subtract_products(*rest, p, out)

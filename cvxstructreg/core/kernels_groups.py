@@ -19,6 +19,8 @@ Floats = np.ndarray[Any, Any]
 
 #: Projections end this much inside the ball, so that round-off leaves no point outside.
 INSIDE = 1.0 - 4e-16
+#: The bound of a coordinate that is held where it is: nothing is beyond it.
+HELD = 1e300
 
 
 @njit(cache=True)
@@ -75,16 +77,20 @@ def norm_sum(indptr: Ints, indices: Ints, radii: Floats, w: Floats) -> float:
 
 
 @njit(cache=True)
-def shrink(indptr: Ints, radii: Floats, q: Floats) -> None:
-    """q_g <- the nearest point with ||q_g|| <= c_g, in place."""
+def shrink(indptr: Ints, radii: Floats, q: Floats) -> float:
+    """q_g <- the nearest point with ||q_g|| <= c_g, in place; max_g ||q_g|| / c_g before is returned."""
+    worst = 0.0
     for g in range(len(radii)):
         square = 0.0
         for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
             square += q[e] ** 2
+        if square > worst**2 * radii[g] ** 2:
+            worst = np.sqrt(square) / radii[g] if radii[g] > 0.0 else np.inf
         if square > radii[g] ** 2:
             factor = INSIDE * radii[g] / np.sqrt(square)
             for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
                 q[e] *= factor
+    return worst
 
 
 @njit(cache=True)
@@ -105,46 +111,47 @@ def repair(
     q_g <- projection of q_g + x_g, with the entries of fixed coordinates held. ``q`` and ``left`` change in place; the
     sum of squares of the excess that is left is returned. A sweep that leaves more than ``part`` of it is the last.
     """
-    x = np.zeros(len(left))  # the excess, kept up to date: most groups meet none, and are left after one look
-    there = np.zeros(len(left), dtype=np.uint8)  # where it is not zero, in little memory
+    limit, widest = np.empty(len(left)), 0
     for j in range(len(left)):
-        if fixed[j] == 0:
-            x[j] = beyond(left[j], bound[j])
-            there[j] = x[j] != 0.0
-    total = 0.0
-    for j in range(len(left)):
-        total += x[j] ** 2
-    last = np.inf
+        limit[j] = bound[j] if fixed[j] == 0 else HELD
+    for g in range(len(radii)):
+        widest = max(widest, indptr[g + 1] - indptr[g])
+    wanted = np.empty(widest)
+    total, last = _squares_beyond(left, limit), np.inf
     for _ in range(sweeps):
         if total == 0.0 or total > part * last:
             break
         last = total
         for g in range(len(radii)):
-            met = np.uint8(0)
-            for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
-                met |= there[indices[e]]
-            if met == 0:
-                continue
-            held, moved = 0.0, 0.0
-            for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+            first, end = np.uint64(indptr[g]), np.uint64(indptr[g + 1])
+            held, moved, met = 0.0, 0.0, 0.0
+            for e in range(first, end):  # without branches, which nobody could foresee
                 j = indices[e]
-                if fixed[j] == 0:
-                    moved += (q[e] + x[j]) ** 2
-                else:
-                    held += q[e] ** 2
+                x = left[j] - max(-limit[j], min(limit[j], left[j]))
+                new = q[e] + x
+                wanted[e - first] = new
+                met += abs(x)
+                moved += 0.0 if limit[j] >= HELD else new * new
+                held += new * new if limit[j] >= HELD else 0.0
+            if met == 0.0:
+                continue
             room = radii[g] ** 2 - held
             factor = 1.0 if moved <= room else INSIDE * np.sqrt(room / moved) if room > 0.0 else 0.0
-            for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+            for e in range(first, end):
                 j = indices[e]
-                if fixed[j] == 0:
-                    new = factor * (q[e] + x[j])
-                    left[j] += q[e] - new
-                    x[j] = beyond(left[j], bound[j])
-                    there[j] = x[j] != 0.0
-                    q[e] = new
-        total = 0.0
-        for j in range(len(left)):
-            total += x[j] ** 2
+                new = wanted[e - first] * (1.0 if limit[j] >= HELD else factor)
+                left[j] += q[e] - new
+                q[e] = new
+        total = _squares_beyond(left, limit)
+    return total
+
+
+@njit(cache=True)
+def _squares_beyond(left: Floats, limit: Floats) -> float:
+    """||left - clip(left, +-limit)||^2."""
+    total = 0.0
+    for j in range(len(left)):
+        total += beyond(left[j], limit[j]) ** 2
     return total
 
 
@@ -310,6 +317,7 @@ def huber_curvature(
     w: Floats,
     position: Ints,
     diagonal: Floats,
+    least: float,
     starts: Ints,
     places: Ints,
     a: Floats,
@@ -320,6 +328,7 @@ def huber_curvature(
     With a = y_g + sigma_g w_g, a group inside its ball has the Hessian sigma_g I; outside it has
     h_g (I - a a' / ||a||^2) with h_g = c_g sigma_g / ||a||. Multiples of the identity are added to ``diagonal``; the
     list (indptr, indices, a / ||a||, h) has the rest, of the groups with two or more coordinates. Both go by positions.
+    Entries of a / ||a|| below ``least`` are left out of it: the Hessian becomes a little larger.
     The list is written to the last four arrays, which are as long as if no group and no coordinate were left out:
     memory that is asked for anew each time takes longer than all of the arithmetic.
     """
@@ -337,8 +346,9 @@ def huber_curvature(
             if here >= 0:
                 diagonal[here] += curvature
                 if outside:
-                    places[count], a[count] = here, part * (y[e] + sigma[g] * w[indices[e]])
-                    count += 1
+                    entry = part * (y[e] + sigma[g] * w[indices[e]])
+                    places[count], a[count] = here, entry
+                    count += 1 if abs(entry) >= least else 0
         if count == first + 1:  # a single number: its product with itself is diagonal too
             diagonal[places[first]] -= curvature * a[first] ** 2
             count = first

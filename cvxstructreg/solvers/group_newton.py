@@ -107,7 +107,7 @@ class _State:
         self.stack, self.lam = stacked(parts), absolute_values(parts)
         self.X = Design(parts)
         self.b, self.q = start.b.copy(), self._start_q(start)
-        self.theta = self.rounded = self.sparsest = start.theta.copy()
+        self.theta = self.rounded = start.theta.copy()
         self.ease = EASE
         # what a violation is compared with: scaling the dual point down by violation / radius would repair it
         radius = self.lam
@@ -143,9 +143,8 @@ class _State:
                 q[offset : offset + size * k] = u.ravel()
             offset += size * k
         # along a path the radii shrink from one point to the next, and features up to that margin may be asked for
-        ratio = self.kernels.largest_ratio(self.stack.indptr, self.stack.radii, q)
+        ratio = self.kernels.shrink(self.stack.indptr, self.stack.radii, q)
         self.margin = min(max(2.0 * (ratio - 1.0), MARGIN), MOST_MARGIN) if ratio > 1.0 + 1e-9 else 0.0
-        self.kernels.shrink(self.stack.indptr, self.stack.radii, q)
         return q
 
     def _flat(self, features: Ints) -> Ints:
@@ -162,13 +161,10 @@ class _State:
         norms = Restricted(self.stack, chosen, self.q, join_singles=self.parts.n_outputs == 1)
         self.sub = Subproblem(self.parts, self.X, features, self.lam[chosen], norms)
         start = self.theta[features].ravel(), self.b
-        w, self.b, some, all_zeros = minimise(
-            self.sub, *start, self.radius[chosen], target, self.scale, self.widths, self.ease
-        )
-        self.theta, self.rounded = self.sub.embedded(w), self.sub.embedded(some)
-        self.sparsest = self.sub.embedded(all_zeros)
+        w, self.b, zeros = minimise(self.sub, *start, self.radius[chosen], target, self.scale, self.widths, self.ease)
+        self.theta, self.rounded = self.sub.embedded(w), self.sub.embedded(zeros)
 
-    def repair(self, aim: float, prove: bool = True) -> tuple[float, Array]:
+    def repair(self, aim: float, prove: bool = True, sweeps: int = 1) -> tuple[float, Array]:
         """A dual point for the rounded weights: the relative gap that it proves, and what of the pull nothing takes.
 
         The gap is infinite if it is not to be proved; what costs a tenth of the gap ``aim`` is let pass.
@@ -184,8 +180,8 @@ class _State:
         else:
             kernels.add_adjoint(stack.indices, self.q, left, -1.0)
         bound = self.lam + 0.05 * aim * self.radius
-        missing = self._missing(left, bound, 1)
-        if 0 < np.count_nonzero(missing) < FEW_MISSING * parts.n_outputs * np.count_nonzero(self.inside):
+        missing = self._missing(left, bound, sweeps)
+        if sweeps and 0 < np.count_nonzero(missing) < FEW_MISSING * parts.n_outputs * np.count_nonzero(self.inside):
             missing = self._missing(left, bound, SWEEPS)
         if prove and np.all(missing <= 10.0 * aim * self.radius):
             self._absorb(left, bound, aim)
@@ -232,19 +228,19 @@ class _State:
         return gap, missing
 
     def _with_more_zeros(self, aim: float) -> Array:
-        """The weights with the zeros of the copies; tiny ones are zero too where the objective does not rise."""
-        sizes = np.abs(self.sparsest)
+        """The weights with tiny ones at zero too, where the objective does not rise."""
+        sizes = np.abs(self.rounded)
         largest, least = float(sizes.max()), float(np.min(sizes, where=sizes > 0, initial=np.inf))
         limit = None
         for part in (np.inf, 1e-4, 1e-6, 1e-8):
             tiny = sizes <= part * largest
-            if least > part * largest or self._rise(sizes, tiny) > aim * self.scale:
+            if least > part * largest or self._rise(sizes, tiny) > 0.1 * aim * self.scale:
                 continue
             limit = self._value(self.rounded) if limit is None else limit
-            trial = np.where(tiny, 0.0, self.sparsest)
+            trial = np.where(tiny, 0.0, self.rounded)
             if self._value(trial) <= limit:
                 return trial
-        return self.rounded if np.array_equal(self.sparsest, self.rounded) else self.sparsest
+        return self.rounded
 
     def _rise(self, sizes: Array, tiny: Ints) -> float:
         """About how much the objective rises from its minimum when tiny weights become zero."""
@@ -265,11 +261,14 @@ class _State:
 
     def _value(self, theta: Array, scores: Array | None = None) -> float:
         """The objective."""
-        parts, stack, w = self.parts, self.stack, theta.ravel()
+        parts, lam, w = self.parts, self.lam, theta.ravel()
+        norms: Stack | Restricted = self.stack
         scores = parts.model.scores(theta, self.b) if scores is None else scores
+        if self.sub is not None:  # all other weights are zero, and fewer groups are left
+            norms, lam, w = self.sub.norms, self.sub.lam, theta[self.sub.features].ravel()
         value = sum(piece.value(scores) for piece in parts.score_pieces) + parts.quadratic_value(theta)
-        value += sum(form.value(scores) for form in parts.score_forms) + float(self.lam @ np.abs(w))
-        return float(value + self.kernels.norm_sum(stack.indptr, stack.indices, stack.radii, w))
+        value += sum(form.value(scores) for form in parts.score_forms) + float(lam @ np.abs(w))
+        return float(value + self.kernels.norm_sum(norms.indptr, norms.indices, norms.radii, w))
 
     def grow(self, missing: Array, least: float) -> float:
         """The features with the largest part that nothing takes join the working set; which share of it they are."""
@@ -302,11 +301,11 @@ def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
         start, objective = nothing, limit  # Newton's method is lost among many weights that are far too large
     state = _State(problem, start, objective)
     aim, fine, joined = tol, tol, 0.0  # the gap aimed at, the one asked of the subproblem, the share of new features
-    if not state.inside.any() or state.margin:
+    if state.margin:
+        state.repair(aim, prove=False, sweeps=0)
+        state.grow_beyond(state.margin)
+    elif not state.inside.any():
         joined = state.grow(state.repair(aim, prove=False)[1], 0.0)
-        if state.margin:
-            state.grow_beyond(state.margin)
-            joined = 0.0
     while True:
         target = ROUGH if joined > MANY else max(MIDDLE, fine) if joined > FEW else fine
         state.improve(target)

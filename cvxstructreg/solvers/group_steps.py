@@ -26,6 +26,8 @@ LENGTHS, LEAST_DAMPING, MOST_DAMPING = 12, 1e-10, 1e8
 #: one value of X or entry of a group in a product; so many products a step may need; sweeps over the dense model.
 MOST_DENSE, DENSE_COST, PATIENCE = 2000, 0.01, 30.0
 MODEL_SWEEPS, MODEL_TURNS, MODEL_ACCURACY = 3, 30, 0.1
+#: Entries of the unit vectors of groups that are left out of the Hessian, relative to the accuracy of a step.
+NEGLIGIBLE = 0.3
 
 
 @dataclass(eq=False)
@@ -74,7 +76,7 @@ class PlainSteps:
         curvature = sub.score_curvature(point.scores)
         identity = np.zeros_like(point.w)
         position = np.where(free, np.arange(len(free)), -1).astype(np.int32)
-        rest = kernels.huber_curvature(*self.huber, point.w, position, identity, *sub.norms.memory)
+        rest = kernels.huber_curvature(*self.huber, point.w, position, identity, 0.0, *sub.norms.memory)
         diagonal = identity + sub.quadratic_diagonal + np.asarray(sub.squares @ curvature).ravel()
         kernels.subtract_squares(*rest, diagonal)
         floor = 1e-10 * typical_size(diagonal[free])
@@ -126,15 +128,15 @@ class CompiledSteps:
         """As in :class:`PlainSteps`, or the minimum of the quadratic model with the absolute values in it."""
         sub, kernels = self.sub, self.kernels
         curvature = sub.score_curvature(point.scores)[:, 0]
-        memory = sub.column_memory, sub.norms.memory
-        chosen, *model = kernels.free_part(*sub.columns, self.ridge, point.w, point.slope, *self.huber, *memory)
+        how = NEGLIGIBLE * accuracy, sub.column_memory, sub.norms.memory
+        chosen, *model = kernels.free_part(*sub.columns, self.ridge, point.w, point.slope, *self.huber, *how)
         slope = point.slope[chosen]
         self.crosses = self.prefers_model(len(chosen), len(model[2]), len(model[4]))
         if self.crosses:
             found, step_b = self.model_step(point, chosen, model, curvature, damping, accuracy)
         else:
-            how = (damping, accuracy, CG_STEPS, sub.intercept)
-            found, step_b, _ = kernels.conjugate_gradients(*model, curvature, slope, point.slope_b[0], *how)
+            limits = damping, accuracy, CG_STEPS, sub.intercept
+            found, step_b, _ = kernels.conjugate_gradients(*model, curvature, slope, point.slope_b[0], *limits)
         step = np.zeros(len(point.w))
         step[chosen] = found
         return step, np.array([step_b])

@@ -259,8 +259,8 @@ class Widths:
 
 def minimise(
     sub: Subproblem, w: Array, b: Array, scale: Array, target: float, objective: float, widths: Widths, ease: float
-) -> tuple[Array, Array, Array, Array]:
-    """Multiplier steps until the duality gap is about ``target * objective``: w, b, and w with zeros, some and all.
+) -> tuple[Array, Array, Array]:
+    """Multiplier steps until the duality gap is about ``target * objective``: w, b, and w with zeros.
 
     The copy v_g of a group inside its ball is zero, and so are its weights, at the optimum if not before.
 
@@ -294,7 +294,7 @@ def minimise(
         elif slack > 0.2 * target:  # the slack is about in proportion to the width
             widths.relative = max(max(0.05, 0.2 * target / slack) * widths.relative, least)
         tol = min(tol, max(0.1 * slack, 0.25 * enough))
-    return w, b, rounded(sub, w, b, zero, scale, enough), np.where(zero, 0.0, w)
+    return w, b, rounded(sub, w, b, zero, scale, enough)
 
 
 def rounded(sub: Subproblem, w: Array, b: Array, zero: Ints, scale: Array, allowed: float) -> Array:

@@ -104,13 +104,14 @@ def free_part(
     radii: Floats,
     sigma: Floats,
     y: Floats,
+    least: float,
     for_columns: tuple[Ints, Ints, Floats],
     for_groups: tuple[Ints, Ints, Floats, Floats],
 ) -> tuple[Ints, Ints, Ints, Floats, Ints, Ints, Floats, Floats, Floats]:
     """The free weights, those with w_j or slope_j not zero, and X and the curvature of the norms on them alone.
 
-    Returned are the free weights, X by rows, the list of :func:`huber_curvature`, and the diagonal that belongs to it;
-    the last two arguments are the memory for them.
+    Returned are the free weights, X by rows, the list of :func:`huber_curvature` (which explains ``least``), and the
+    diagonal that belongs to it; the last two arguments are the memory for them.
     """
     m, count = len(w), 0
     position = np.full(m, -1, dtype=np.int32)
@@ -123,7 +124,9 @@ def free_part(
         if position[j] >= 0:
             chosen[position[j]], identity[position[j]] = j, ridge[j]
     starts, places, kept = chosen_columns(rows, columns, values, position, *for_columns)
-    g_starts, g_places, a, h = huber_curvature(indptr, indices, radii, sigma, y, w, position, identity, *for_groups)
+    g_starts, g_places, a, h = huber_curvature(
+        indptr, indices, radii, sigma, y, w, position, identity, least, *for_groups
+    )
     return chosen, starts, places, kept, g_starts, g_places, a, h, identity
 
 
