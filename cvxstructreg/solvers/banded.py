@@ -9,6 +9,7 @@ products with H take no product with M.
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 #: The widest band, as a part of the rows of dense data: solving with it is cheap beside a product with them.
 WIDEST = 1 / 50
+#: A factor serves further points as long as the sum of phi'' changes by less than this factor.
+SERVES = 3.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,9 +77,19 @@ class Banded:
         self.curvature, self.band = curvature, band
         n, d = curvature.objective.design.shape
         self.diagonal = (n / (n + d)) ** 2 * curvature.centred_data
+        self._total = float(curvature.rows.sum())
         P = band.upper.copy(order="F")
         P[band.width] += self.diagonal[band.order, 0]
         self._factor = np.asfortranarray(scipy.linalg.cholesky_banded(P, overwrite_ab=True, check_finite=False))
+
+    def moved(self, curvature: Curvature) -> Banded | None:
+        """The same coordinates for the Hessian at another point, unless that has become too different."""
+        total = float(curvature.rows.sum())
+        if not total <= SERVES * self._total <= SERVES**2 * total:
+            return None
+        result = copy.copy(self)
+        result.curvature = curvature
+        return result
 
     @cached_property
     def _single(self) -> tuple[Any, Any]:
@@ -123,4 +136,8 @@ def banded(curvature: Curvature) -> Banded | None:
         return None
     n, d = objective.design.shape
     band = objective.quadratic.band(int(WIDEST * n), n * d)
-    return None if band is None else Banded(curvature, band)
+    if band is None:
+        return None
+    last = objective.last_banded
+    objective.last_banded = (last and last.moved(curvature)) or Banded(curvature, band)
+    return objective.last_banded

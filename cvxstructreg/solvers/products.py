@@ -53,15 +53,31 @@ class DenseRows:
         self._double = matrix
 
     @cached_property
+    def _copy(self) -> tuple[Any, Array]:
+        """A copy in single precision, and the squared norms of its columns while it is in the cache."""
+        n, d = self._double.shape
+        single, squares = np.empty_like(self._double, dtype=np.float32), np.zeros(d)
+        with np.errstate(over="ignore", under="ignore"):
+            for first in range(0, n, self._rows(4)):
+                block = single[first : first + self._rows(4)]
+                block[:] = self._double[first : first + self._rows(4)]
+                squares += np.einsum("ij,ij->j", block, block)
+        return single, squares
+
+    @property
     def _single(self) -> Any:
-        with np.errstate(over="ignore"):
-            return self._double.astype(np.float32)
+        return self._copy[0]
 
     @cached_property
     def single_norms(self) -> Array:
         """The norms of the columns, to single precision."""
-        with np.errstate(over="ignore", under="ignore"):
-            return np.asarray(np.sqrt(np.einsum("ij,ij->j", self._single, self._single)), dtype=float)
+        return np.asarray(np.sqrt(self._copy[1]))
+
+    def _rows(self, itemsize: int) -> int:
+        """Rows in a block."""
+        n, d = self._double.shape
+        size = BLOCK // (d * itemsize)
+        return n if size < LEAST_ROWS else size
 
     def weighted_squares(self, weights: Array) -> Array:
         """The diagonal of A'diag(weights)A, by blocks of rows."""
@@ -82,9 +98,7 @@ class DenseRows:
     def gram(self, weights: Array, p: Array, shift: float) -> Array:
         """A'u with u = weights * (A p + shift), in the precision of p, for one column."""
         matrix: Any = self._double if p.dtype == np.float64 else self._single
-        n, d = matrix.shape
-        size = BLOCK // (d * matrix.itemsize)
-        size = n if size < LEAST_ROWS else size
+        (n, d), size = matrix.shape, self._rows(matrix.itemsize)
         column, weight = np.ascontiguousarray(p[:, 0]), weights[:, 0]
         out, part, images = np.zeros(d, p.dtype), np.empty(d, p.dtype), np.empty(n, p.dtype)
         for first in range(0, n, size):

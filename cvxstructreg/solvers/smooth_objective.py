@@ -16,6 +16,7 @@ import numpy as np
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.normal_form import NormalForm
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.solvers.banded import Banded
 from cvxstructreg.solvers.iterate import Refusal
 from cvxstructreg.solvers.products import DenseRows, Product, by_rows, squared
 from cvxstructreg.solvers.quadratic_part import QuadraticPart
@@ -87,6 +88,7 @@ class SmoothObjective:
         self.compiled = self.forward.compiled if self.rowwise else None
         self.dense = DenseRows(self.design) if self.rowwise and isinstance(self.design, np.ndarray) else None
         self._first_diagonal: Array | None = None
+        self.last_banded: Banded | None = None  # the coordinates used last, which may serve again
         self.rough = False  # whether images and gradients are computed in single precision for now
 
     @cached_property
