@@ -17,7 +17,7 @@ import cvxstructreg as csr
 from cvxstructreg.core.certificate import objective_scale
 from cvxstructreg.core.objective import Objective
 from cvxstructreg.core.separable import Separable
-from cvxstructreg.solvers import irls, kernels_cd, working_set
+from cvxstructreg.solvers import irls, kernels_cd, kernels_jump, working_set
 from cvxstructreg.solvers.lazy_pull import LazyPull
 from cvxstructreg.solvers.quadratic_model import Coefficients, QuadraticModel
 from cvxstructreg.testing import check_solver
@@ -416,12 +416,50 @@ def test_conjugate_gradients_solve_the_system(model):
     some = np.array([0, 1, 4, 7])
     slope = np.random.default_rng(0).normal(size=4)
     scratch = np.zeros(model.d)
-    step, scores = kernels_cd.conjugate_gradients(
+    step, scores = kernels_jump.conjugate_gradients(
         model.X, model.Q, some, model.curvature, model.centre, model.h, model.inverse, slope, scratch, 1e-12
     )
     np.testing.assert_allclose(model.hessian()[np.ix_(some, some)] @ step, -slope, atol=1e-6)
     np.testing.assert_allclose(scores, model.dense[:, some] @ step, atol=1e-10)
     assert not scratch.any()
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10_000), st.booleans(), st.booleans())
+def test_the_matrix_of_a_direct_solve_is_its_twin(seed, sparse, intercept):
+    model = Model(seed, sparse, intercept)
+    made, some = model.made(), np.array([0, 1, 4, 7, 9])
+    expected = np.tril(model.hessian()[np.ix_(some, some)])
+    np.testing.assert_allclose(np.tril(made._matrix(some, 1e6)), expected, atol=1e-10)
+    assert not made.given.scratch.any()
+    np.testing.assert_allclose(np.tril(made._known_matrix(some[1:4])), expected[1:4, 1:4], atol=1e-10)
+    assert made._known_matrix(np.array([1, 5])) is None
+    assert made._known_matrix(np.array([1, 11])) is None
+    assert made._matrix(some, 1e-3) is None  # conjugate gradients would be less work
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10_000), st.booleans(), st.booleans())
+def test_a_direct_solve_and_conjugate_gradients_agree(seed, sparse, intercept):
+    model = Model(seed, sparse, intercept)
+    made, some, slope = model.made(), np.array([0, 1, 4]), np.array([1.0, -0.5, 0.2])
+    made._matrix(some, 1e6)
+    step, scores = made._solved(some, slope, 1e-12)
+    np.testing.assert_allclose(model.hessian()[np.ix_(some, some)] @ step, -slope, atol=1e-8)
+    np.testing.assert_allclose(scores, model.dense[:, some] @ step, atol=1e-8)
+
+
+def test_dependent_features_are_left_to_conjugate_gradients():
+    model = Model(0, True, False)
+    model.dense[:, 1] = model.dense[:, 0]
+    model.X, model.Q = working_set.as_columns(sp.csc_array(model.dense)), working_set.as_columns(sp.csr_array((12, 12)))
+    model.diagonal = np.zeros(12)
+    made, some, slope = model.made(), np.array([0, 1, 4]), np.array([1.0, 1.0, -0.5])
+    assert made._matrix(some, 1e6) is not None
+    assert made._solved_directly(some, slope, 1e-9) is None
+    step, _ = made._solved(some, slope, 1e-9)
+    assert np.all(np.isfinite(step))
+    assert step[0] == pytest.approx(step[1])
 
 
 @settings(max_examples=20)
@@ -491,7 +529,8 @@ def test_remembered_gradients_are_exact_where_they_matter(seed):
     rng = np.random.default_rng(seed)
     X = sp.random_array((40, 60), density=0.2, format="csc", random_state=rng)
     norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=0)).ravel())
-    pull = LazyPull(working_set.as_columns(X), norms, 40)
+    X = X if seed % 2 else np.asfortranarray(X.toarray())
+    pull = LazyPull(working_set.as_columns(X), norms, X)
     threshold, always = rng.uniform(0.5, 8.0, 60), np.array([3, 17])
     g, old = rng.standard_normal(40), 0
     for _ in range(30):
@@ -504,6 +543,35 @@ def test_remembered_gradients_are_exact_where_they_matter(seed):
         assert np.all(np.abs(found[~same]) < threshold[~same])
         old += np.count_nonzero(~same)
     assert old > 0  # something was saved
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_singular_model_without_minimum_for_its_signs(seed):
+    """One sample: along most directions the model is linear, and a jump would go to infinity."""
+    rng = np.random.default_rng(seed)
+    X, target = rng.normal(size=(1, 20)), 2.0 * rng.normal(size=1)
+    solution = solve(csr.Problem(csr.Linear(X, intercept=False), csr.Squared(target) + 0.1 * csr.L1()))
+    assert np.abs(solution.coef).max() < 10.0
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_dual_point_of_the_last_model_proves_the_gap(loss, sparse):
+    X, y, target = data(n=80, d=300)
+    X = sp.csr_array(X) if sparse else X
+    term = getattr(csr, loss)(target if loss == "Squared" else y)
+    problem = csr.Problem(csr.Linear(X), term + 0.2 * lam_max(X, term) * csr.L1())
+    solution = solve(problem, tol=1e-7)
+    assert set(solution.dual) == {0}
+    (u,) = solution.dual.values()
+    assert abs(u.sum()) <= 1e-9 * np.abs(u).sum()
+    pull = np.abs(X.T @ u).max() / (0.2 * lam_max(X, term))
+    assert pull <= 1.0 + 1e-5
+    bound = -term.conj(u / max(1.0, pull))  # the objective has no other term that costs anything in the dual
+    scale = objective_scale(problem, solution.objective)
+    assert solution.objective - bound <= 1e-6 * scale
+    assert solution.certificate.lower_bound <= solution.objective
+    assert bound <= solution.objective * (1.0 + 1e-12)
 
 
 def test_problems_of_one_model_are_solved_in_threads():

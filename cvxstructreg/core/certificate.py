@@ -91,15 +91,14 @@ def certify_point(
     if isinstance(model, Kernel) and any(term.target == "function" and term.scale > 0 for term in problem.terms):
         model.require_psd()  # the norm of the function is convex for no other gram
     scores = problem.model.scores(theta, b)
-    objective = problem.value_at(theta, b, scores)
+    parts = problem.normal_form
+    quadratic = parts.quadratic_value_and_grad(theta)
+    objective = problem.value_at(theta, b, scores, quadratic[0])
     if not np.isfinite(objective):
         return Certificate("duality_gap", objective, known_bound, np.inf, np.inf)
-    parts = problem.normal_form
     if all(piece.has_conjugate for piece in parts.pieces):
-        kind, bound = (
-            "duality_gap",
-            dual_points.lower_bound(parts, theta, b, scores, dual or {}, sweeps, (objective, tol)),
-        )
+        kind, known = "duality_gap", (objective, tol)
+        bound = dual_points.lower_bound(parts, theta, b, scores, dual or {}, sweeps, known, quadratic)
     else:
         kind, bound = "strong_convexity", dual_points.strong_convexity_bound(problem, theta, b)
     bound = max(bound, known_bound)
@@ -129,6 +128,11 @@ def objective_scale(problem: Problem, objective: float) -> float:
 def _value_at_zero(problem: Problem) -> float:
     cached = problem.__dict__.get("_value_at_zero")
     if cached is None:
-        shape = (problem.model.n_weights, problem.n_outputs)
-        cached = problem.__dict__["_value_at_zero"] = problem.value_at(np.zeros(shape), np.zeros(problem.n_outputs))
+        parts = problem.normal_form
+        scores, theta = np.zeros((problem.model.n_rows, problem.n_outputs)), np.zeros(parts.shape)
+        cached = sum(piece.value(scores) for piece in parts.score_pieces)  # quadratic terms and norms are zero
+        cached += sum(piece.scale * problem.terms[piece.number].atom.value(theta) for piece in parts.weight_pieces)
+        if parts.separable is not None and parts.separable.bounded:
+            cached += parts.separable.value(theta)
+        problem.__dict__["_value_at_zero"] = cached
     return float(cached)

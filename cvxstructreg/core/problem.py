@@ -118,13 +118,16 @@ class Problem:
         """The objective at given weights and intercept."""
         return self.value_at(*self.shaped(coef, intercept))
 
-    def value_at(self, theta: Array, b: Array, scores: Array | None = None) -> float:
-        """The objective at arrays of shape (d, k) and (k,), unchecked; ``scores`` if they are known there."""
+    def value_at(self, theta: Array, b: Array, scores: Array | None = None, quadratic: float | None = None) -> float:
+        """The objective at arrays of shape (d, k) and (k,), unchecked.
+
+        ``scores`` and the quadratic terms of the weights there, if they are known.
+        """
         parts = self.normal_form
         scores = self.model.scores(theta, b) if scores is None else scores
         total = sum(piece.value(scores) for piece in parts.score_pieces)
         total += sum(scaled.value(scores) for scaled in parts.score_forms)
-        total += parts.quadratic_value(theta)
+        total += parts.quadratic_value(theta) if quadratic is None else quadratic
         if parts.rkhs:
             total += parts.rkhs * max(0.0, float(np.sum(theta * (scores - b))))
             total += sum(scaled.value(scores - b) for scaled in parts.function_forms)

@@ -40,7 +40,7 @@ def run(problem: Problem, start: Iterate, tol: float, max_passes: int = 100) -> 
     """``max_passes`` over the coordinates for each reweighting at most."""
     state = State(problem, start, tol)
     while True:
-        state.look()
+        state.look(0.0)
         yield state.iterate()
         if not reweight(state, 0.1 * state.worst, max_passes):
             yield state.iterate(exhausted=True)

@@ -21,9 +21,6 @@ Columns = tuple[Any, ...]
 
 # sums may be reordered, so that they use vector instructions; infinities (bounds) keep their meaning
 FAST = {"reassoc", "contract", "nsz"}
-#: Conjugate gradient steps of a jump at most.
-MOST_CG = 25
-
 # Explicit loops instead of array expressions, and few calls between compiled functions: each of these would be
 # compiled anew for every caller, which once took most of the seconds of a first use.
 compiled = njit(cache=True, error_model="numpy")
@@ -190,70 +187,6 @@ def descend(
                     Qw[Q[1][p]] += step * Q[0][p]
                 worst = max(worst, abs(step) * bend)
     return worst, total, done
-
-
-@compiled
-def conjugate_gradients(
-    X: Columns,
-    Q: Columns,
-    features: Any,
-    curvature: Array,
-    centre: Array,
-    h: Array,
-    inverse: float,
-    slope: Array,
-    scratch: Array,
-    tol: float,
-) -> tuple[Array, Array]:
-    """The minimiser of the model over features whose signs stay, with its scores: as the step and X step.
-
-    Solves ``A step = -slope`` with A = X'HX - centre centre' / sum(h) + Q by conjugate gradients with a diagonal
-    preconditioner, until the residual is within ``tol``. ``slope`` has one entry for each of the features; ``scratch``
-    is zero on all features before and after.
-    """
-    m, n = features.size, h.size
-    step, residual, direction, product = np.zeros(m), np.empty(m), np.zeros(m), np.empty(m)
-    scores, image, ones = np.zeros(n), np.empty(n), np.ones(n)
-    energy = before = 0.0
-    for k in range(m):
-        residual[k] = -slope[k]
-        energy += residual[k] * residual[k] / curvature[features[k]]
-    for _ in range(min(m, MOST_CG)):
-        common = 0.0
-        for i in range(n):
-            image[i] = 0.0
-        for k in range(m):
-            j = features[k]
-            direction[k] = residual[k] / curvature[j] + (energy / before * direction[k] if before > 0.0 else 0.0)
-            column_add(X, j, direction[k], ones, image)
-            common += inverse * centre[j] * direction[k]
-            for p in range(Q[2][j], Q[2][j + 1]):
-                scratch[Q[1][p]] += direction[k] * Q[0][p]
-        for i in range(n):
-            ones[i] = h[i] * image[i]
-        bend = 0.0
-        for k in range(m):
-            j = features[k]
-            product[k] = column_dot(X, j, ones) - centre[j] * common + scratch[j]
-            bend += direction[k] * product[k]
-        for i in range(n):
-            ones[i] = 1.0
-        for k in range(m):
-            for p in range(Q[2][features[k]], Q[2][features[k] + 1]):
-                scratch[Q[1][p]] = 0.0
-        if not bend > 0.0:
-            break
-        length, before, energy, worst = energy / bend, energy, 0.0, 0.0
-        for i in range(n):
-            scores[i] += length * image[i]
-        for k in range(m):
-            step[k] += length * direction[k]
-            residual[k] -= length * product[k]
-            energy += residual[k] * residual[k] / curvature[features[k]]
-            worst = max(worst, abs(residual[k]))
-        if worst <= tol:
-            break
-    return step, scores
 
 
 @compiled

@@ -22,11 +22,11 @@ class LazyPull:
     It serves as long as the matrix does, whatever g is: along a path, g moves little from point to point.
     """
 
-    def __init__(self, X: tuple[Any, ...], norms: Array, n_rows: int) -> None:
-        self.X, self.norms = X, norms
+    def __init__(self, X: tuple[Any, ...], norms: Array, design: Any) -> None:
+        self.X, self.norms, self.design = X, norms, design
         self.all = np.arange(norms.size)
         self.pull = np.zeros(norms.size)  # exact for g = 0
-        self.g = np.zeros(n_rows)
+        self.g = np.zeros(design.shape[0])
         self.length = 0.0  # of the way that g has gone
         self.seen = np.zeros(norms.size)  # that length when a product was computed last
         self.lock = Lock()  # problems that share a model may be solved in several threads
@@ -45,7 +45,9 @@ class LazyPull:
             asked[always] = True
             features = np.flatnonzero(asked)
             if features.size > MOST * self.all.size:
-                features = self.all
-            kernels.gradient_on(self.X, features, g, self.pull)
-            self.seen[features] = self.length
+                self.pull = self.design.T @ g
+                self.seen[:] = self.length
+            else:
+                kernels.gradient_on(self.X, features, g, self.pull)
+                self.seen[features] = self.length
             return np.asarray(self.pull + shift)

@@ -4,7 +4,10 @@
 
 The loss needs a gradient and a curvature for each row (``grad`` and ``hess_diag``). An outer iteration takes the
 features that violate optimality most, and those that are not zero; prox-Newton steps over these minimise a quadratic
-model by coordinate descent in compiled code, with a line search on the objective. The gap on all features stops it.
+model by coordinate descent in compiled code, with a line search on the objective. The gap on all features stops it, at
+the dual point that the last model predicts: what the derivative of the loss would be at its minimum, were the loss
+quadratic. That is feasible as far as the model was solved, whereas the derivative at the point itself is infeasible by
+what the Newton step leaves, and would need another step.
 Friedman, Hastie and Tibshirani (2010) for the passes; Yuan, Ho and Lin (2012) for prox-Newton by coordinates;
 Massias, Gramfort and Salmon (2018) for working sets.
 """
@@ -31,10 +34,12 @@ from cvxstructreg.solvers.quadratic_model import Coefficients, QuadraticModel
 NAME = "working_set"
 ITERATES = True
 
-#: The smallest working set; else it is twice the support.
+#: The smallest working set.
 SMALLEST_SET = 100
-#: A quadratic model is solved to this part of the violation, a working set to that part of its first violation.
-INNER = 0.3
+#: A quadratic model is solved to this part of the violation at most, near the optimum to the power POWER of it (both
+#: relative to the strength), but no further than a gap of FINAL of the target asks for. A working set is solved to the
+#: part ENOUGH of its first violation.
+INNER, POWER, FINAL = 0.3, 4.0, 0.3
 ENOUGH = 0.1
 #: Steps of a pass say little about the violation where features are correlated: two Newton steps in a row that leave
 #: more of it than SLOW make the next ones solve their models SHARPER.
@@ -76,7 +81,7 @@ def run(problem: Problem, start: Iterate, tol: float, max_newton: int = 10, max_
     target, stalled = tol, 0
     objective = violation = np.inf
     while stalled < STALLED:
-        gap = state.look()
+        gap = state.look(target)
         if gap <= target or objective < np.inf:  # the start is no step yet
             yield state.iterate(promising=bool(gap <= target))
         if gap <= target:
@@ -85,7 +90,7 @@ def run(problem: Problem, start: Iterate, tol: float, max_newton: int = 10, max_
         better = state.objective < objective - ROUND_OFF * abs(objective) or state.worst < 0.9 * violation
         stalled = 0 if better else stalled + 1
         objective, violation = min(objective, state.objective), min(violation, state.worst)
-        state.improve(max_newton, max_epochs)
+        state.improve(target, max_newton, max_epochs)
     yield state.iterate(exhausted=True)
 
 
@@ -119,12 +124,16 @@ class State:
         self.Qw = np.zeros(d)
         self.kernels.add_columns(Q, self.support, self.w[self.support], self.Qw)
         self.slope, self.score = np.empty(d), np.empty(d)
-        self.inner, self.slow = INNER, 0
+        self.size: int = 0  # of the last working set
+        self.inner, self.slow, self.strength = INNER, 0, float(self.box[0].max())
+        self.predicted: Array | None = None  # the dual point at the minimum of the last model
+        self.dual: Array | None = None  # the one looked at, if it is not the gradient
         self.refresh()
 
     def iterate(self, exhausted: bool = False, promising: bool | None = None) -> Iterate:
-        """The point for the driver."""
-        return Iterate(self.w[:, None].copy(), np.array([self.b]), exhausted=exhausted, promising=promising)
+        """The point for the driver, with the dual point if it is not simply the gradient."""
+        dual = {} if self.dual is None else {self.piece.number: self.dual[:, None]}
+        return Iterate(self.w[:, None].copy(), np.array([self.b]), dual, exhausted=exhausted, promising=promising)
 
     def loss(self, z: Array) -> float:
         """The loss at given scores."""
@@ -142,18 +151,35 @@ class State:
         v = w[support]
         return float(self.box[0][support] @ np.abs(v) + 0.5 * (v @ Qw[support]))
 
-    def look(self) -> float:
-        """The gradient on all features, the violations, and the relative gap."""
-        self.centre_intercept()
+    def look(self, target: float) -> float:
+        """The slope on all features at a dual point, the violations there, and the relative gap."""
         self.support = np.flatnonzero(self.w)
-        if self.pull is None:
-            self.slope = self.design.T @ self.g + self.Qw
-        else:  # with bounds, a weight at zero may be pulled beyond its threshold without end
-            kept = self.all if self.given.bounded else self.support
-            self.slope = self.pull.at(self.kernels, self.g, self.Qw, self.box[0], kept)
+        penalty = self.penalty(self.w, self.Qw, self.support)
+        misfit = self.choose_dual(0.5 * target * (self.loss_value + penalty))
+        u = self.g if self.dual is None else self.dual
+        # with bounds, a weight at zero may be pulled beyond its threshold without end
+        kept = self.all if self.given.bounded else self.support
+        self.slope = self.pull.at(self.kernels, u, self.Qw, self.box[0], kept)
         self.worst = self.kernels.violations(self.all, self.w, self.slope, self.box, self.score)
-        self.objective = self.loss_value + self.penalty(self.w, self.Qw, self.support)
-        return self.gap() / objective_scale(self.problem, self.objective)
+        self.objective = self.loss_value + penalty
+        scale = objective_scale(self.problem, self.objective)
+        s, gap = self.scaled_gap(u)
+        if self.dual is None and gap <= target * scale:  # else of no interest
+            misfit = self.misfit(s * u)
+        return (gap + misfit) / scale
+
+    def choose_dual(self, most: float) -> float:
+        """Take the predicted dual point if its misfit is ``most`` or less, else the gradient; returns the misfit."""
+        if self.predicted is not None and (misfit := self.misfit(self.predicted)) <= most:
+            self.dual = self.predicted
+            return misfit
+        self.dual = None
+        self.centre_intercept()
+        return 0.0
+
+    def misfit(self, u: Array) -> float:
+        """loss(z) + loss*(u) - u'z: how far u is from the gradient, zero there, infinite outside the domain."""
+        return self.loss_value + self.piece.conj(u[:, None]) - float(u @ self.z)
 
     def centre_intercept(self) -> None:
         """Newton steps for the intercept alone, as long as they gain more than the tolerance notices."""
@@ -169,22 +195,28 @@ class State:
                 self.z, self.b, self.g, self.h, self.loss_value = z, b, g, h, loss
                 return
 
-    def gap(self) -> float:
-        """The duality gap at u = s g, with s <= 1 as large as feasibility allows, as certificates do it.
+    def scaled_gap(self, u: Array) -> tuple[float, float]:
+        """(s, the duality gap at s u without its misfit), with s <= 1 as large as feasibility allows.
 
-        Features without penalty are left to the certificate, which minimises over them exactly. Infinite where it is
-        so large that its value is of no interest.
+        The gap is the sum of what the terms miss of Fenchel's equality. Features without penalty are left to the
+        certificate, which minimises over them exactly. Infinite where it is so large that its value is of no interest.
         """
         s, excess_cost, taken_cost = self.kernels.dual_scale(self.w, self.slope, self.box, self.ridge)
         if s < 0.9:
-            return np.inf
-        quadratic = 0.5 * float(self.w @ self.Qw)
-        conj = self.piece.conj(s * self.g[:, None])
-        return self.objective + conj + s * s * quadratic + excess_cost + taken_cost
+            return s, np.inf
+        v, slope = self.w[self.support], self.slope[self.support]
+        slack = s * float(v @ slope) + float(self.box[0][self.support] @ np.abs(v)) + taken_cost
+        quadratic = 0.5 * (1.0 - s) ** 2 * float(v @ self.Qw[self.support]) + excess_cost
+        return s, slack + quadratic + s * self.b * float(u.sum())
 
     def working_set(self) -> Any:
-        """The support, the features without absolute value, and those that violate most."""
-        size = max(SMALLEST_SET, 2 * self.support.size)
+        """The support, the features without absolute value, and those that violate most.
+
+        It is twice the support, or twice the last set if so many violate.
+        """
+        violating = int(np.count_nonzero(self.score > 0.0))
+        size = max(SMALLEST_SET, 2 * self.support.size, min(2 * self.size, self.support.size + violating))
+        self.size = size
         if size >= self.w.size:
             return self.all
         priority = self.score.copy()
@@ -192,21 +224,35 @@ class State:
         size = max(size, self.support.size + self.always.size)
         return np.sort(np.argpartition(-priority, size - 1)[:size]) if size < self.w.size else self.all
 
-    def improve(self, max_newton: int, max_epochs: int) -> None:
+    def improve(self, target: float, max_newton: int, max_epochs: int) -> None:
         """Prox-Newton steps on a working set."""
         features = self.working_set()
+        if self.dual is not None:
+            self.slope_on(features)
         first = worst = self.kernels.violations(features, self.w, self.slope, self.box, self.score)
         for _ in range(max_newton):
             before = worst
-            if not self.newton_step(features, self.inner * worst, max_epochs):
+            if not self.newton_step(features, self.accuracy(worst, target), max_epochs):
                 break
-            self.kernels.gradient_on(self.X, features, self.g, self.slope)
-            self.slope[features] += self.Qw[features]
+            self.slope_on(features)
             worst = self.kernels.violations(features, self.w, self.slope, self.box, self.score)
             self.slow = self.slow + 1 if worst > SLOW * before else 0
             self.inner = max(SHARPER * self.inner, SHARPEST) if self.slow > 1 else min(3.0 * self.inner, INNER)
             if worst <= ENOUGH * first:
                 break
+
+    def slope_on(self, features: Any) -> None:
+        """The slope at the gradient on some features."""
+        self.kernels.gradient_on(self.X, features, self.g, self.slope)
+        self.slope[features] += self.Qw[features]
+
+    def accuracy(self, worst: float, target: float) -> float:
+        """How accurately to solve the next model. A violation v costs about v / c of the absolute values in the gap."""
+        loosest, c = self.inner * worst, self.strength
+        values = float(self.box[0][self.support] @ np.abs(self.w[self.support]))
+        if c == 0.0 or values == 0.0:
+            return loosest
+        return min(loosest, max(c * (worst / c) ** POWER, FINAL * target * self.objective * c / values))
 
     def newton_step(self, features: Any, tol: float, max_epochs: int) -> bool:
         """Minimise the quadratic model over the features, then backtrack on the objective."""
@@ -235,16 +281,17 @@ class State:
             after = self.penalty(trial_w, trial_Qw, features)
         self.w, self.Qw, self.z, self.b = trial_w, trial_Qw, trial_z, self.b + t * shift
         self.refresh(loss)
+        self.predicted = model.residual() if t == 1.0 else None
         return True
 
 
 # The columns of a model stay as long as the model does, and those of its last quadratic terms: on a path they are made
 # once.
-_KNOWN: WeakKeyDictionary[Model, tuple[Any, Any, tuple[Any, ...], LazyPull | None]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[Model, tuple[Any, Any, tuple[Any, ...], LazyPull]] = WeakKeyDictionary()
 _QUADRATIC: WeakKeyDictionary[Model, tuple[tuple[ScaledForm, ...], tuple[Any, ...], Array]] = WeakKeyDictionary()
 
 
-def design_columns(problem: Problem) -> tuple[Any, tuple[Any, ...], LazyPull | None]:
+def design_columns(problem: Problem) -> tuple[Any, tuple[Any, ...], LazyPull]:
     """The rows of the design matrix that the loss sees, by columns: as a matrix, as the kernels take it, and (if it is
     sparse) its products with gradients.
     """
@@ -257,7 +304,7 @@ def design_columns(problem: Problem) -> tuple[Any, tuple[Any, ...], LazyPull | N
             design = piece.K @ model.design
             design = sp.csc_array(design) if sp.issparse(design) else np.asfortranarray(design)
         X = as_columns(design)
-        pull = LazyPull(X, problem.normal_form.column_norms, design.shape[0]) if sp.issparse(design) else None
+        pull = LazyPull(X, problem.normal_form.column_norms, design)
         known = _KNOWN[model] = (rows, design, X, pull)
     return known[1:]
 
