@@ -109,7 +109,8 @@ class Kernel(Model):
     >>> Kernel(np.eye(3))
     Kernel(3 x 3 dense)
     >>> X = np.array([[0.0], [1.0], [3.0]])
-    >>> Kernel(np.exp(-((X - X.T) ** 2)), psd=True).require_psd()  # a Gaussian kernel: nothing to prove
+    >>> Kernel(np.exp(-((X - X.T) ** 2)), psd=True)  # a Gaussian kernel: nothing to prove
+    Kernel(3 x 3 dense, psd=True)
     >>> Kernel(1.0 - np.abs(X - X.T)).require_psd()  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
@@ -131,7 +132,7 @@ class Kernel(Model):
         self.round_off = round_off_of(np.asarray(gram).dtype if hasattr(gram, "__array__") else design.dtype)
         super().__init__(_symmetric(design, self.round_off), intercept)
         self._spectrum: tuple[Array, Array] | None = None
-        self._known_psd = bool(psd)
+        self.psd = self._known_psd = bool(psd)
         self._last: tuple[Array, Array] | None = None  # the last theta and gram theta
 
     def scores(self, theta: Array, b: Array) -> Array:
@@ -161,6 +162,9 @@ class Kernel(Model):
         if not self._known_psd and self._spectrum is None:
             require_psd(self.design, self.round_off)
             self._known_psd = True
+
+    def __repr__(self) -> str:
+        return super().__repr__()[:-1] + (", psd=True)" if self.psd else ")")
 
     def factor(self) -> Array:
         """G with gram = G G': the same model in linear coordinates, theta = :meth:`lift` of them."""
