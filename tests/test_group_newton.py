@@ -333,6 +333,13 @@ def balls(x, radii, slices):
     return out
 
 
+@pytest.fixture(scope="module")
+def huber_kernels():
+    from cvxstructreg.solvers import kernels_huber
+
+    return kernels_huber
+
+
 def test_sums(kernels, flat):
     out = flat["w"].copy()
     kernels.add_adjoint(flat["indices"], flat["q"], out, -2.0)
@@ -352,7 +359,7 @@ def test_shrink_and_largest_ratio(kernels, flat):
     ratio = kernels.largest_ratio(flat["indptr"], flat["radii"], q)
     assert ratio == pytest.approx(np.max(norms / flat["radii"]))
     assert kernels.largest_ratio(flat["indptr"], 0.0 * flat["radii"], q) == np.inf
-    kernels.shrink(flat["indptr"], flat["radii"], q)
+    assert kernels.shrink(flat["indptr"], flat["radii"], q) == pytest.approx(ratio)
     np.testing.assert_allclose(q, balls(5.0 * flat["q"], flat["radii"], flat["slices"]))
 
 
@@ -492,27 +499,33 @@ def huber_twin(flat, y, w):
     return value, q, hessian
 
 
-def test_huber(kernels, flat):
+def test_huber(huber_kernels, flat):
     y = balls(flat["q"], flat["radii"], flat["slices"])
     w = 0.3 * flat["w"]
     groups = flat["indptr"], flat["indices"], flat["radii"], flat["sigma"]
     value, q, hessian = huber_twin(flat, y, w)
     grad = np.ones(10)
-    assert kernels.huber(*groups, y, w, grad) == pytest.approx(value)
+    assert huber_kernels.huber(*groups, y, w, grad) == pytest.approx(value)
     np.testing.assert_allclose(grad, 1.0 + flat["E"].T @ q)
     free = np.array([1, 1, 0, 1, 1, 1, 0, 1, 1, 1])
     diagonal, position = np.zeros(10), np.where(free, np.arange(10), -1).astype(np.int32)
     memory = [np.empty_like(x) for x in (flat["indptr"], flat["indices"], y, flat["radii"])]
-    rest = kernels.huber_curvature(*groups, y, w, position, diagonal, 0.0, *memory)
+    rest = huber_kernels.huber_curvature(*groups, y, w, position, diagonal, 0.0, *memory)
+    ordered = huber_kernels.by_size(*rest)
+    assert np.all(np.diff(ordered[0], n=2) >= 0)
+    one, other = np.zeros(10), np.zeros(10)
+    for listed, products in ((rest, one), (ordered, other)):
+        huber_kernels.subtract_products(*listed, np.arange(10.0), products)
+    np.testing.assert_allclose(one, other)
     p = flat["rng"].normal(size=10) * free
     out = diagonal * p
-    kernels.subtract_products(*rest, p, out)
+    huber_kernels.subtract_products(*rest, p, out)
     np.testing.assert_allclose(out, free * (hessian @ p), atol=1e-13)
-    kernels.subtract_squares(*rest, diagonal)
+    huber_kernels.subtract_squares(*rest, diagonal)
     np.testing.assert_allclose(diagonal, free * np.diag(hessian), atol=1e-13)
     zero, moved = np.zeros(10, dtype=np.uint8), y.copy()
-    foreseen = kernels.slack(*groups, y, w)
-    slack = kernels.multipliers(*groups, moved, w, zero)
+    foreseen = huber_kernels.slack(*groups, y, w)
+    slack = huber_kernels.multipliers(*groups, moved, w, zero)
     assert foreseen == pytest.approx(slack)
     np.testing.assert_allclose(moved, q)
     copies = flat["E"] @ w
@@ -524,11 +537,11 @@ def test_huber(kernels, flat):
 
 
 @pytest.mark.parametrize("count", range(10))
-def test_dot(kernels, count):
+def test_dot(huber_kernels, count):
     rng = np.random.default_rng(count)
     places, values, p = rng.integers(0, 7, size=15).astype(np.uint32), rng.normal(size=15), rng.normal(size=7)
     expected = values[3 : 3 + count] @ p[places[3 : 3 + count]]
-    assert kernels.dot(places, values, 3, 3 + count, p) == pytest.approx(expected)
+    assert huber_kernels.dot(places, values, 3, 3 + count, p) == pytest.approx(expected)
 
 
 def test_the_repair_of_a_certificate_finds_a_tight_dual_point():

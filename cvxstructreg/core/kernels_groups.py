@@ -31,24 +31,6 @@ def beyond(x: float, bound: float) -> float:
     return x + bound if x < -bound else 0.0
 
 
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
-def dot(places: Ints, values: Floats, first: int, last: int, p: Floats) -> float:
-    """sum of values_e p[places_e] over first <= e < last: four sums at a time, which do not wait for each other."""
-    e, one, two, three = np.uint64(first), np.uint64(1), np.uint64(2), np.uint64(3)
-    end, four = np.uint64(last), np.uint64(4)
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    while e + three < end:
-        s0 += values[e] * p[places[e]]
-        s1 += values[e + one] * p[places[e + one]]
-        s2 += values[e + two] * p[places[e + two]]
-        s3 += values[e + three] * p[places[e + three]]
-        e += four
-    while e < end:
-        s0 += values[e] * p[places[e]]
-        e += one
-    return s0 + s1 + s2 + s3
-
-
 @njit(cache=True)
 def add_adjoint(indices: Ints, q: Floats, out: Floats, sign: float) -> None:
     """Add sign * K'q to ``out``: out_j += sign * sum of q_e over the entries e of coordinate j."""
@@ -225,7 +207,8 @@ def gather_merged(
     indptr: Ints, indices: Ints, radii: Floats, position: Ints, number: Ints, starts: Ints, q: Floats
 ) -> tuple[Ints, Floats, Floats]:
     """The positions, summed multipliers and summed radii of the groups as numbered by :func:`merge_groups`."""
-    places, y = np.empty(starts[-1], dtype=np.uint32), np.zeros(starts[-1])
+    last = starts[-1]  # a place for what is left out: branches that nobody can foresee take longer
+    places, y = np.empty(last + 1, dtype=np.uint32), np.zeros(last + 1)
     total = np.zeros(len(starts) - 1)
     for g in range(len(radii)):
         if number[g] >= 0:
@@ -233,11 +216,12 @@ def gather_merged(
             to = starts[number[g]]
             for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
                 here = position[indices[e]]
-                if here >= 0:
-                    places[to] = here
-                    y[to] += q[e]
-                    to += 1
-    return places, y, total
+                chosen = here >= 0
+                slot = np.uint64(to if chosen else last)
+                places[slot] = here
+                y[slot] += q[e]
+                to += 1 if chosen else 0
+    return places[:last], y[:last], total
 
 
 @njit(cache=True)
@@ -282,142 +266,3 @@ def hand_back(
                 if position[indices[e]] < 0:
                     q[e] *= factor
                     out[indices[e]] -= q[e]
-
-
-@njit(cache=True)
-def huber(indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Floats, w: Floats, grad: Floats) -> float:
-    """sum_g max over ||q|| <= c_g of <q, w_g> - ||q - y_g||^2 / (2 sigma_g); its gradient K'q is added to ``grad``.
-
-    The best q is the projection of a = y_g + sigma_g w_g, so that the value is a Huber function of a / sigma_g less
-    ||y_g||^2 / (2 sigma_g).
-    """
-    value = 0.0
-    for g in range(len(radii)):
-        square, known = 0.0, 0.0
-        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
-            square += (y[e] + sigma[g] * w[indices[e]]) ** 2
-            known += y[e] ** 2
-        factor, twice = 1.0, square - known
-        if square > radii[g] ** 2:
-            norm = np.sqrt(square)
-            factor, twice = radii[g] / norm, radii[g] * (2.0 * norm - radii[g]) - known
-        value += 0.5 * twice / sigma[g]
-        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
-            grad[indices[e]] += factor * (y[e] + sigma[g] * w[indices[e]])
-    return value
-
-
-@njit(cache=True)
-def huber_curvature(
-    indptr: Ints,
-    indices: Ints,
-    radii: Floats,
-    sigma: Floats,
-    y: Floats,
-    w: Floats,
-    position: Ints,
-    diagonal: Floats,
-    least: float,
-    starts: Ints,
-    places: Ints,
-    a: Floats,
-    h: Floats,
-) -> tuple[Ints, Ints, Floats, Floats]:
-    """The generalised Hessian of :func:`huber` on the coordinates with a position (>= 0): a diagonal and a short list.
-
-    With a = y_g + sigma_g w_g, a group inside its ball has the Hessian sigma_g I; outside it has
-    h_g (I - a a' / ||a||^2) with h_g = c_g sigma_g / ||a||. Multiples of the identity are added to ``diagonal``; the
-    list (indptr, indices, a / ||a||, h) has the rest, of the groups with two or more coordinates. Both go by positions.
-    Entries of a / ||a|| below ``least`` are left out of it: the Hessian becomes a little larger.
-    The list is written to the last four arrays, which are as long as if no group and no coordinate were left out:
-    memory that is asked for anew each time takes longer than all of the arithmetic.
-    """
-    count, n_kept = 0, 0
-    starts[0] = 0
-    for g in range(len(radii)):
-        square = 0.0
-        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
-            square += (y[e] + sigma[g] * w[indices[e]]) ** 2
-        norm, outside = np.sqrt(square), square > radii[g] ** 2
-        curvature = radii[g] * sigma[g] / norm if outside else sigma[g]
-        part, first = 1.0 / norm if outside else 0.0, count
-        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
-            here = position[indices[e]]
-            if here >= 0:
-                diagonal[here] += curvature
-                if outside:
-                    entry = part * (y[e] + sigma[g] * w[indices[e]])
-                    places[count], a[count] = here, entry
-                    count += 1 if abs(entry) >= least else 0
-        if count == first + 1:  # a single number: its product with itself is diagonal too
-            diagonal[places[first]] -= curvature * a[first] ** 2
-            count = first
-        elif count > first:
-            h[n_kept] = curvature
-            n_kept += 1
-            starts[n_kept] = count
-    return starts[: n_kept + 1], places[:count], a[:count], h[:n_kept]
-
-
-@njit(cache=True)
-def subtract_squares(indptr: Ints, indices: Ints, a: Floats, h: Floats, out: Floats) -> None:
-    """Subtract the diagonal of sum_g h_g a a' from ``out``."""
-    for g in range(len(h)):
-        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
-            out[indices[e]] -= h[g] * a[e] ** 2
-
-
-@njit(cache=True)
-def subtract_products(indptr: Ints, indices: Ints, a: Floats, h: Floats, p: Floats, out: Floats) -> None:
-    """Subtract sum_g h_g a (a'p_g) from ``out``."""
-    for g in range(len(h)):
-        along = h[g] * dot(indices, a, indptr[g], indptr[g + 1], p)
-        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
-            out[indices[e]] -= along * a[e]
-
-
-@njit(cache=True)
-def multipliers(indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Floats, w: Floats, zero: Ints) -> float:
-    """y_g <- projection of y_g + sigma_g w_g in place; sum_g c_g ||w_g|| - <y_g, w_g> is returned.
-
-    The coordinates of groups inside their balls, whose copies v_g are zero, are marked in ``zero``.
-    """
-    slack = 0.0
-    for g in range(len(radii)):
-        square, size = 0.0, 0.0
-        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
-            x = w[indices[e]]
-            y[e] += sigma[g] * x
-            square += y[e] ** 2
-            size += x**2
-        factor = 1.0
-        if square > radii[g] ** 2:
-            factor = radii[g] / np.sqrt(square)
-        else:
-            for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
-                zero[indices[e]] = 1
-        along = 0.0
-        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
-            y[e] *= factor
-            along += y[e] * w[indices[e]]
-        slack += radii[g] * np.sqrt(size) - along
-    return slack
-
-
-@njit(cache=True)
-def slack(indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Floats, w: Floats) -> float:
-    """What :func:`multipliers` would return, with y left as it is."""
-    total = 0.0
-    for g in range(len(radii)):
-        square, size, along = 0.0, 0.0, 0.0
-        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
-            x = w[indices[e]]
-            moved = y[e] + sigma[g] * x
-            square += moved**2
-            size += x**2
-            along += moved * x
-        factor = 1.0
-        if square > radii[g] ** 2:
-            factor = radii[g] / np.sqrt(square)
-        total += radii[g] * np.sqrt(size) - factor * along
-    return total

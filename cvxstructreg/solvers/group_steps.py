@@ -47,7 +47,7 @@ class PlainSteps:
     """Values, gradients and directions for any number of outputs, dense or sparse X."""
 
     def __init__(self, sub: Subproblem, sigma: Array, scale: Array) -> None:
-        from cvxstructreg.core import kernels_groups as kernels
+        from cvxstructreg.solvers import kernels_huber as kernels
 
         self.sub, self.scale, self.kernels = sub, scale, kernels
         norms = sub.norms

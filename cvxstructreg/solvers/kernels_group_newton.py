@@ -11,10 +11,21 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from cvxstructreg.core.kernels_groups import beyond, dot, huber, huber_curvature, subtract_products, subtract_squares
+from cvxstructreg.core.kernels_groups import beyond
+from cvxstructreg.solvers.kernels_huber import (
+    by_size,
+    dot,
+    huber,
+    huber_curvature,
+    subtract_products,
+    subtract_squares,
+)
 
 Ints = np.ndarray[Any, Any]
 Floats = np.ndarray[Any, Any]
+
+#: Longer lists of groups are not sorted by size: that takes memory.
+SORTED = 2_000_000
 
 
 @njit(cache=True)
@@ -150,6 +161,8 @@ def conjugate_gradients(
 ) -> tuple[Floats, float, int]:
     """p and p_b with H (p, p_b) = -(slope, slope_b), diagonally preconditioned, and the number of steps."""
     count = len(identity)
+    if len(g_places) <= SORTED:
+        g_starts, g_places, a, h = by_size(g_starts, g_places, a, h)
     identity, diagonal = identity.copy(), identity.copy()
     subtract_squares(g_starts, g_places, a, h, diagonal)
     for i in range(len(curvature)):
