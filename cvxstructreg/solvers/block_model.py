@@ -40,7 +40,7 @@ class BlockModel:
         self.given, self.chosen, self.hess, self.k = given, chosen, hess, given.blocks.k
         self.start, self.w, self.Qw, self.r = w, w.copy(), Qw.copy(), by_rows(g).copy()
         self.total = g.sum(axis=0)
-        self.passes = 0
+        self.passes, self.part = 0, given.blocks.part(chosen)
         given.factors = np.maximum(0.5 * given.factors, 1.0)
         least = 1e-10 * float(hess[0].max(initial=0.0)) * given.squares
         how = (given.X, given.layout, chosen, hess, self.k)
@@ -65,9 +65,9 @@ class BlockModel:
 
     def moving(self) -> Ints:
         """The chosen groups that are not at zero, or that nothing holds there."""
-        part, flat = self.given.blocks.part(self.chosen)
-        nonzero = part.sums(((self.w[flat] != 0.0) | (part.lam == 0.0) & (part.radii[part.group] == 0.0)).astype(float))
-        return self.chosen[nonzero > 0.0]
+        part, flat = self.part
+        free = (self.w[flat] != 0.0) | ((part.lam == 0.0) & (part.radii == 0.0)[part.group])
+        return self.chosen[part.sums(free.astype(float)) > 0.0]
 
     def jump(self, chosen: Ints, tol: float) -> None:
         """A Newton step of all weights that are not held at zero, as far as their signs stay and the model falls."""

@@ -197,8 +197,10 @@ class State:
         s = float(np.min(np.maximum(by_norm, by_lam), initial=1.0))
         if s < 0.9:
             return np.inf
-        excess = np.where(self.ridge > 0.0, self._excess(s * left)[1], 0.0)
-        cost = s * float(self.w @ excess) + float(np.sum(excess**2 / np.where(self.ridge > 0.0, 4.0 * self.ridge, 1.0)))
+        cost, held = 0.0, self.ridge > 0.0
+        if held.any():
+            excess = np.where(held, self._excess(s * left)[1], 0.0)
+            cost = s * float(self.w @ excess) + float(np.sum(ratio(excess**2, 4.0 * self.ridge)))
         points = [piece.grad(piece.forward(self.scores)) for piece in self.parts.score_pieces]
         conj = sum(piece.conj(s * u) for piece, u in zip(self.parts.score_pieces, points, strict=True))
         return float(self.objective + conj + s * s * self.quadratic + cost)
