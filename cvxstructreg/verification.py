@@ -16,6 +16,9 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers import InaccurateWarning, registry, solve
 from cvxstructreg.solvers.reference import NAME as REFERENCE
 
+#: Iterations and seconds that a solver has to reach the tolerance when it is verified.
+MAX_ITER, TIME_LIMIT = 100_000, 120.0
+
 
 def certify(
     problem: Problem,
@@ -154,14 +157,15 @@ def verify(
     chosen = accepted if solvers is None else list(solvers)
     for name in chosen:
         registry.choose(problem, name)  # an unknown name or a refusal is an error when asked for by name
-    order = [REFERENCE, *(name for name in chosen if name != REFERENCE)]
-    solutions = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InaccurateWarning)
-        for name in order:
+        solutions = [solve(problem, REFERENCE, tol=tol)]
+        for name in chosen:
             if name != REFERENCE:
                 solve(problem, name, tol=tol, max_iter=1)  # compiled loops are loaded before the clock starts
-            solutions.append(solve(problem, name, tol=tol, time_limit=None if name == REFERENCE else 120.0))
+                accurate: dict[str, Any] = getattr(registry.choose(problem, name), "ACCURATE", {})
+                found = solve(problem, name, tol=tol, max_iter=MAX_ITER, time_limit=TIME_LIMIT, **accurate)
+                solutions.append(found)
     reference = solutions[0]
     scale = objective_scale(problem, reference.objective)
     rows = tuple(

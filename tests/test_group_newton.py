@@ -524,8 +524,10 @@ def test_huber(huber_kernels, flat):
     huber_kernels.subtract_squares(*rest, diagonal)
     np.testing.assert_allclose(diagonal, free * np.diag(hessian), atol=1e-13)
     zero, moved = np.zeros(10, dtype=np.uint8), y.copy()
-    foreseen = huber_kernels.slack(*groups, y, w)
-    slack = huber_kernels.multipliers(*groups, moved, w, zero)
+    foreseen = huber_kernels.multipliers(*groups, moved, w, zero, False)
+    np.testing.assert_array_equal(moved, y)
+    assert not zero.any()
+    slack = huber_kernels.multipliers(*groups, moved, w, zero, True)
     assert foreseen == pytest.approx(slack)
     np.testing.assert_allclose(moved, q)
     copies = flat["E"] @ w

@@ -50,8 +50,7 @@ class PlainSteps:
         from cvxstructreg.solvers import kernels_huber as kernels
 
         self.sub, self.scale, self.kernels = sub, scale, kernels
-        norms = sub.norms
-        self.huber = (norms.indptr, norms.indices, norms.radii, sigma, norms.y)
+        self.huber = sub.norms.flat(sigma)
         self.crosses, self.patience = False, PATIENCE
 
     def at(self, w: Array, b: Array) -> Point:
@@ -108,8 +107,7 @@ class CompiledSteps:
         from cvxstructreg.solvers import kernels_group_newton as kernels
 
         self.sub, self.scale, self.kernels = sub, scale, kernels
-        norms = sub.norms
-        self.huber = (norms.indptr, norms.indices, norms.radii, sigma, norms.y)
+        self.huber = sub.norms.flat(sigma)
         self.ridge = sub.ridge
         self.crosses, self.patience = False, PATIENCE
 

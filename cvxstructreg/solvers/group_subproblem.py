@@ -85,6 +85,10 @@ class Restricted:
         number[kept] = rank[number[kept]]
         return number, sizes[order]
 
+    def flat(self, sigma: Array) -> tuple[Ints, Ints, Array, Array, Array]:
+        """As the loops of :mod:`kernels_huber` take them."""
+        return self.indptr, self.indices, self.radii, sigma, self.y
+
     @cached_property
     def memory(self) -> tuple[Ints, Ints, Array, Array]:
         """Room for the curvature of the norms."""
@@ -281,13 +285,13 @@ def minimise(
         newton = Newton(sub, sigma, scale)
         point = newton.solve(newton.steps.at(w, b), asked)
         if asked > 0.5 * enough and newton.error(point) <= asked:
-            slack = kernels.slack(norms.indptr, norms.indices, norms.radii, sigma, norms.y, point.w) / objective
+            slack = kernels.multipliers(*norms.flat(sigma), point.w, zero, False) / objective
             if slack <= 0.1 * target:  # these multipliers will do
                 asked = 0.5 * enough
                 point = newton.solve(point, asked)
         w, b, error = point.w, point.b, newton.error(point)
         zero[:] = 0
-        slack = kernels.multipliers(norms.indptr, norms.indices, norms.radii, sigma, norms.y, w, zero) / objective
+        slack = kernels.multipliers(*norms.flat(sigma), w, zero, True) / objective
         if slack <= 0.3 * target and error <= enough:
             break
         if error > asked:  # too near to the kinks of the norms for Newton's method

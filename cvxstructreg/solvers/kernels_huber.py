@@ -114,23 +114,26 @@ def by_size(indptr: Ints, indices: Ints, a: Floats, h: Floats) -> tuple[Ints, In
     widest = 0
     for g in range(len(h)):
         widest = max(widest, indptr[g + 1] - indptr[g])
-    groups, entries = np.zeros(widest + 2, dtype=np.int64), np.zeros(widest + 2, dtype=np.int64)
+    groups, entries = np.empty(widest + 2, dtype=np.int64), np.empty(widest + 2, dtype=np.int64)
+    for size in range(len(groups)):
+        groups[size] = 0
     for g in range(len(h)):
         groups[indptr[g + 1] - indptr[g] + 1] += 1
+    entries[0] = 0
     for size in range(1, len(groups)):
         entries[size] = entries[size - 1] + groups[size] * (size - 1)
         groups[size] += groups[size - 1]
-    starts, places, unit, height = np.empty_like(indptr), np.empty_like(indices), np.empty_like(a), np.empty_like(h)
+    starts, height = np.empty(len(h) + 1, dtype=np.int64), np.empty(len(h))
+    places, unit = np.empty(len(a), dtype=np.uint32), np.empty(len(a))
     starts[0] = 0
     for g in range(len(h)):
         size = indptr[g + 1] - indptr[g]
-        to, shift = entries[size], entries[size] - indptr[g]
-        height[groups[size]] = h[g]
-        starts[groups[size] + 1] = to + size
-        groups[size] += 1
-        entries[size] += size
+        to, number = entries[size], groups[size]
+        height[number], starts[number + 1] = h[g], to + size
+        groups[size], entries[size] = number + 1, to + size
         for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
-            places[e + shift], unit[e + shift] = indices[e], a[e]
+            places[to], unit[to] = indices[e], a[e]
+            to += 1
     return starts, places, unit, height
 
 
@@ -152,37 +155,15 @@ def subtract_products(indptr: Ints, indices: Ints, a: Floats, h: Floats, p: Floa
 
 
 @njit(cache=True)
-def multipliers(indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Floats, w: Floats, zero: Ints) -> float:
-    """y_g <- projection of y_g + sigma_g w_g in place; sum_g c_g ||w_g|| - <y_g, w_g> is returned.
+def multipliers(
+    indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Floats, w: Floats, zero: Ints, update: bool
+) -> float:
+    """y_g <- q_g, the projection of y_g + sigma_g w_g, in place; sum_g c_g ||w_g|| - <q_g, w_g> is returned.
 
-    The coordinates of groups inside their balls, whose copies v_g are zero, are marked in ``zero``.
+    The coordinates of groups inside their balls, whose copies v_g are zero, are marked in ``zero``. Without ``update``
+    only the sum is found.
     """
     slack = 0.0
-    for g in range(len(radii)):
-        square, size = 0.0, 0.0
-        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
-            x = w[indices[e]]
-            y[e] += sigma[g] * x
-            square += y[e] ** 2
-            size += x**2
-        factor = 1.0
-        if square > radii[g] ** 2:
-            factor = radii[g] / np.sqrt(square)
-        else:
-            for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
-                zero[indices[e]] = 1
-        along = 0.0
-        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
-            y[e] *= factor
-            along += y[e] * w[indices[e]]
-        slack += radii[g] * np.sqrt(size) - along
-    return slack
-
-
-@njit(cache=True)
-def slack(indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Floats, w: Floats) -> float:
-    """What :func:`multipliers` would return, with y left as it is."""
-    total = 0.0
     for g in range(len(radii)):
         square, size, along = 0.0, 0.0, 0.0
         for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
@@ -191,8 +172,12 @@ def slack(indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Floats, 
             square += moved**2
             size += x**2
             along += moved * x
-        factor = 1.0
-        if square > radii[g] ** 2:
-            factor = radii[g] / np.sqrt(square)
-        total += radii[g] * np.sqrt(size) - factor * along
-    return total
+        outside = square > radii[g] ** 2
+        factor = radii[g] / np.sqrt(square) if outside else 1.0
+        slack += radii[g] * np.sqrt(size) - factor * along
+        if update:
+            for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+                y[e] = factor * (y[e] + sigma[g] * w[indices[e]])
+                if not outside:
+                    zero[indices[e]] = 1
+    return slack

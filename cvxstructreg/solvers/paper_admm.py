@@ -20,11 +20,14 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers.group_newton import accepts
 from cvxstructreg.solvers.iterate import Iterate
 
-__all__ = ["ITERATES", "NAME", "accepts", "run"]
+__all__ = ["ACCURATE", "ITERATES", "NAME", "accepts", "run"]
 
 NAME = "sentence_admm"
 ITERATES = True
 
+#: Options for an accurate solution, with which the solver is verified: with the published ones a w is one gradient step
+#: from the last, so that the multipliers creep.
+ACCURATE = {"rho": 0.1, "w_tol": 1e-6}
 #: Relative residuals at which ``stop`` ends the iterations; most proximal gradient steps for one w.
 SMALL, W_STEPS = 1e-3, 1000
 
