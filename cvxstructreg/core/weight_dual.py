@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -76,10 +77,9 @@ class WeightDual:
         self.parts, self.start = parts, start
         self.quadratic, self.gradient = quadratic
         self.ridged = parts.ridge[:, None] > 0
+        self.any_ridged = bool(self.ridged.any())
         pull = parts.model.adjoint(start.total)
         self.left = -pull - self.gradient  # what separable part and pieces have to take
-        columns = parts.column_norms[:, None]
-        self.noise = 1e-13 * (columns * np.linalg.norm(start.total, axis=0) + np.abs(self.gradient))
         self.pull = pull
         self.points = [dual_point(piece, start.theta, dual.get(piece.number)) for piece in parts.weight_pieces]
         self.taken = self._sum(self.points)
@@ -118,19 +118,27 @@ class WeightDual:
         left = s * (self.left - taken) if self.points else s * self.left
         absorbed = self.parts.separable.absorb(left) if self.parts.separable is not None else np.zeros_like(left)
         excess = left - absorbed
-        excess[np.abs(excess) <= self.noise] = 0.0
+        where = np.nonzero(excess)
+        if where[0].size:
+            excess[where] = np.where(np.abs(excess[where]) <= self._noise(where), 0.0, excess[where])
         return absorbed, excess
+
+    def _noise(self, where: Any) -> Array:
+        """The round-off in what is left, there."""
+        size = self.parts.column_norms[where[0]] * np.linalg.norm(self.start.total, axis=0)[where[1]]
+        return np.asarray(1e-13 * (size + np.abs(self.gradient[where])))
 
     def _stuck(self, taken: Array) -> Array:
         """The excess on features without strongly convex term."""
-        return np.where(self.ridged, 0.0, self._excess(1.0, taken)[1])
+        excess = self._excess(1.0, taken)[1]
+        return np.where(self.ridged, 0.0, excess) if self.any_ridged else excess
 
     def _bound(self, s: float, points: list[Array], taken: Array) -> float:
         """The dual objective with all dual points scaled by s; -inf if infeasible."""
         absorbed, excess = self._excess(s, taken)
         cost = s**2 * self.quadratic
         if excess.any():
-            if np.any((excess != 0) & ~self.ridged):
+            if not self.any_ridged or np.any((excess != 0) & ~self.ridged):
                 return -np.inf
             # conjugate of the quadratic part at 2M(s theta) + excess
             cost += s * float(np.sum(self.start.theta * excess)) + excess_cost(self.parts, excess)
@@ -248,7 +256,8 @@ class WeightDual:
         values, vectors = spectrum
         coordinates = vectors.T @ -self.pull
         kept = values > len(values) * np.finfo(float).eps * max(values[-1], 0.0)
-        if np.linalg.norm(coordinates[~kept]) > float(np.linalg.norm(self.noise)):
+        everywhere = np.nonzero(np.ones(self.pull.shape, dtype=bool))
+        if np.linalg.norm(coordinates[~kept]) > float(np.linalg.norm(self._noise(everywhere))):
             return -np.inf
         return -float(np.sum(coordinates[kept] ** 2 / (4.0 * values[kept, None]))) - self.start.cost(self.parts)
 

@@ -238,6 +238,8 @@ def _check_limits(tol: float, max_iter: int | None, time_limit: float | None) ->
 
 
 def _check_options(module: ModuleType, options: dict[str, Any]) -> None:
+    if not options:
+        return
     known = list(inspect.signature(module.run).parameters)[3:]
     unknown = sorted(set(options) - set(known))
     if unknown:

@@ -196,16 +196,17 @@ def dual_scale(w: Array, slope: Array, box: Array, ridge: Array) -> tuple[float,
     Features with a strongly convex term (``ridge``) take any excess e at the cost s w e + e^2 / (4 ridge). Returns s,
     that cost, and the conjugate of the separable part.
     """
-    s = 1.0
+    s, free = 1.0, True
     for j in range(w.size):
         c = box[0, j]
         left = -slope[j]
+        free = free and ridge[j] <= 0.0 and box[1, j] == -np.inf and box[2, j] == np.inf
         if ridge[j] > 0.0 or c == 0.0:
             continue
         if (left > c and box[2, j] == np.inf) or (left < -c and box[1, j] == -np.inf):
             s = min(s, c / abs(left))
     excess_cost = taken_cost = 0.0
-    for j in range(w.size):
+    for j in range(0 if free else w.size):  # absolute values alone cost nothing
         c, lower, upper, left = box[0, j], box[1, j], box[2, j], -s * slope[j]
         taken = min(left, c) if upper == np.inf else left
         taken = max(taken, -c) if lower == -np.inf else taken

@@ -40,7 +40,9 @@ class LazyPull:
             self.length += float(np.linalg.norm(g - self.g))
             self.g = g
             reach = np.abs(self.pull + shift)
-            reach += self.norms * ((1.0 + 1e-9) * self.length - self.seen)
+            room = (1.0 + 1e-9) * self.length - self.seen
+            room *= self.norms
+            reach += room
             asked = reach >= threshold
             asked[always] = True
             features = np.flatnonzero(asked)

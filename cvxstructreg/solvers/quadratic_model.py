@@ -36,7 +36,6 @@ class Coefficients:
 
         self.kernels, self.jumps, self.X, self.Q = kernels, kernels_jump, X, Q
         self.diagonal, self.box, self.intercept = diagonal, box, intercept
-        self.bounded = bool(np.isfinite(box[1:]).any())
         d = diagonal.size
         self.curvature, self.centre, self.scratch = np.empty(d), np.zeros(d), np.zeros(d)
 

@@ -114,9 +114,12 @@ class State:
         self.intercept = model.intercept
         self.given = Coefficients(kernels_cd, self.X, Q, diagonal, self.box, self.intercept)
         self.ridge = parts.ridge
-        self.always = np.flatnonzero(self.box[0] == 0.0)
-        self.all = np.arange(d)
-        self.w = np.clip(start.theta[:, 0], self.box[1], self.box[2])
+        self.all = self.pull.all
+        self.always = np.flatnonzero(self.box[0] == 0.0) if self.box[0].min(initial=np.inf) == 0.0 else self.all[:0]
+        self.w = start.theta[:, 0].copy()
+        self.bounded = part.bounded
+        if self.bounded:
+            np.clip(self.w, self.box[1], self.box[2], out=self.w)
         self.b = float(start.b[0])
         self.z = np.full(self.design.shape[0], self.b)
         self.support = np.flatnonzero(self.w)
@@ -158,7 +161,7 @@ class State:
         misfit = self.choose_dual(0.5 * target * (self.loss_value + penalty))
         u = self.g if self.dual is None else self.dual
         # with bounds, a weight at zero may be pulled beyond its threshold without end
-        kept = self.all if self.given.bounded else self.support
+        kept = self.all if self.bounded else self.support
         self.slope = self.pull.at(self.kernels, u, self.Qw, self.box[0], kept)
         self.worst = self.kernels.violations(self.all, self.w, self.slope, self.box, self.score)
         self.objective = self.loss_value + penalty
