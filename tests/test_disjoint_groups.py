@@ -419,6 +419,21 @@ def test_small_working_sets(kind, monkeypatch, compiled):
     assert_agree(problem.solve("group_descent", tol=1e-9), problem.solve("cvxpy", tol=1e-5))
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("lam1", [0.0, 0.5])
+def test_it_agrees_with_group_newton_on_many_groups(sparse, lam1, compiled):
+    rng = np.random.default_rng(29)
+    X = sp.csr_array(rng.poisson(0.05, size=(150, 900)).astype(float)) if sparse else rng.normal(size=(150, 900))
+    y = (X @ (rng.normal(size=900) * (rng.random(900) < 0.05)) > 0.0).astype(int)
+    groups = csr.Groups.from_labels(rng.permutation(900) // 6, weights=np.sqrt)
+    penalty = (0.4 if sparse else 4.0) * csr.GroupLasso(groups)
+    problem = csr.Problem(csr.Linear(X), csr.Logistic(y) + (penalty + lam1 * csr.L1() if lam1 else penalty))
+    solution = problem.solve(tol=1e-8)
+    assert (solution.solver, solution.status) == ("group_descent", "optimal")
+    assert 100 < np.count_nonzero(solution.coef) < 900
+    assert_agree(solution, problem.solve("group_newton", tol=1e-6))
+
+
 def test_multipliers_say_which_groups_are_kept():
     problem = build(sparse_group_lasso, 5)
     loss, l1, term = problem.terms
