@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import cvxstructreg as csr
-from cvxstructreg.paths import lambda_max, path
+from cvxstructreg.paths import lambda_max, path, warm_path
 
 GROUPS = csr.Groups([[0, 1, 2], [2, 3], [3, 4, 5], [6, 7]], n_features=8)
 RING = csr.Graph.from_edges([(j, (j + 1) % 8) for j in range(8)], n_nodes=8)
@@ -139,3 +141,36 @@ def test_bad_input():
     assert lambda_max(silent) == 0.0
     with pytest.raises(ValueError, match="zero at any strength"):
         path(silent)
+
+
+def test_starts_lie_on_the_line_through_the_last_two_points():
+    """By the logarithm of the strength; zeros stay, no weight changes its sign, and plain starts where that failed."""
+    problem = csr.Problem(csr.Linear(np.eye(4), intercept=False), csr.Squared(np.zeros(4)) + csr.L1())
+    real = problem.solve()
+    found = [
+        np.array([1.0, 1.0, 0.0, 1.0]),
+        np.array([2.0, 0.4, 0.0, 3.0]),  # the next start is not 3.0, -0.2, 0.0, 5.0 but
+        np.array([3.0, 0.2, 1.0, 5.0]),
+        np.array([-9.0, 9.0, 9.0, 9.0]),  # far from the line
+        np.array([1.0, 1.0, 1.0, 1.0]),
+    ]
+    starts = []
+
+    def solve(point, start):
+        starts.append(None if start is None else start.coef)
+        return replace(real, problem=point, coef=found[len(starts) - 1])
+
+    points = list(warm_path.follow(problem, np.geomspace(1.0, 1e-4, 5), (1,), solve))
+    assert starts[0] is None
+    np.testing.assert_allclose(starts[1], found[0])
+    np.testing.assert_allclose(starts[2], [3.0, 0.0, 0.0, 5.0])
+    np.testing.assert_allclose(starts[3], [4.0, 0.0, 2.0, 7.0])
+    np.testing.assert_allclose(starts[4], found[3])
+    assert len(points) == 5
+
+
+@pytest.mark.parametrize(
+    ("strengths", "ahead"), [([4, 2, 1], 1.0), ([4, 2, 0.5], 2.0), ([2, 1, 0], 0.0), ([1, 1, 0.5], 0)]
+)
+def test_how_far_ahead_the_next_strength_is(strengths, ahead):
+    assert warm_path._step_ratio(np.array(strengths, dtype=float)) == pytest.approx(ahead)

@@ -132,14 +132,18 @@ def path(
 
 
 def follow(problem: Problem, factors: Array, numbers: tuple[int, ...], solve: Solve) -> Iterator[Solution]:
-    """The solutions one after the other; ``solve`` gets a problem and the solution before, or None."""
+    """The solutions one after the other; ``solve`` gets a problem and where to start: a solution, or None.
+
+    That is the solution before, with the weights that the last two solutions let expect.
+    """
+    bounded = any(term.is_constraint for term in problem.terms)  # bounds may not hold further along a line
     start: Solution | None = None
     before: Solution | None = None
     for number, factor in enumerate(factors):
         found = solve(with_strength(problem, float(factor), numbers), start)
         yield found
-        ahead = _step_ratio(factors[max(0, number - 1) : number + 2])
-        helped = before is None or start is before or _distance(found, start) < _distance(found, before)
+        ahead = 0.0 if bounded else _step_ratio(factors[max(0, number - 1) : number + 2])
+        helped = start is before or _distance(found, start) < _distance(found, before)
         start = _extrapolated(before, found, ahead) if before is not None and helped and ahead > 0 else found
         before = found
 
