@@ -123,7 +123,20 @@ class Curvature:
 
     @cached_property
     def centred_data(self) -> Array:
-        """The diagonal of the part of the data, the intercepts following, or nearly so."""
+        """The diagonal of the part of the data, the intercepts following, or nearly so.
+
+        Of dense or few data it is that of the first point in proportion: it makes a preconditioner, for which a pass
+        over the squares of X at each point would be dear.
+        """
+        objective, total = self.objective, float(self._total.sum())
+        if not objective.has_nearly_diagonal or objective.wants_diagonal or not total > 0:
+            return self._centred
+        if objective.first_diagonal is None:
+            objective.first_diagonal = self._centred / total
+        return total * objective.first_diagonal
+
+    @property
+    def _centred(self) -> Array:
         of_data = self._of_data
         if not self.objective.intercept:
             return of_data

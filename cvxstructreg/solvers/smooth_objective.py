@@ -16,6 +16,7 @@ import numpy as np
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.normal_form import NormalForm
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.solvers import products
 from cvxstructreg.solvers.banded import Banded
 from cvxstructreg.solvers.iterate import Refusal
 from cvxstructreg.solvers.products import DenseRows, Product, by_rows, squared
@@ -25,6 +26,8 @@ from cvxstructreg.solvers.score_curvature import ScoreCurvature, is_rowwise
 #: Dense data of so many entries are multiplied in single precision where that will do, if the norms of all columns are
 #: between 1 / SINGLE_RANGE and SINGLE_RANGE.
 SINGLE_FROM, SINGLE_RANGE = 500_000, 1e12
+#: The least variance of a column, relative to its mean square, at which that is so with intercepts.
+LEAST_VARIANCE = 1e-3
 #: The part of the allowed gap that round-off may cost.
 NEGLIGIBLE = 0.1
 #: Minimising over a few directions ends with a step that gains less than this part of the whole.
@@ -87,7 +90,8 @@ class SmoothObjective:
         )
         self.compiled = self.forward.compiled if self.rowwise else None
         self.dense = DenseRows(self.design) if self.rowwise and isinstance(self.design, np.ndarray) else None
-        self._first_diagonal: Array | None = None
+        self.first_diagonal: Array | None = None  # of the data, the intercepts following, at the first point
+        self.wants_diagonal = False  # whether it is worth while to have that of each point
         self.last_banded: Banded | None = None  # the coordinates used last, which may serve again
         self.rough = False  # whether images and gradients are computed in single precision for now
 
@@ -98,6 +102,10 @@ class SmoothObjective:
             return False
         norms = self.dense.single_norms
         within = bool(norms.max() <= SINGLE_RANGE and norms[norms > 0].min(initial=1.0) >= 1.0 / SINGLE_RANGE)
+        if within and self.intercept:
+            # the intercepts take the means away: what is left must have digits
+            sums = self.dense.pull(np.ones((len(self.design), 1)), single=True)[:, 0]
+            within = bool(np.all(sums**2 <= (1.0 - LEAST_VARIANCE) * len(self.design) * norms**2))
         if within:
             self.parts.keep_column_norms(norms)
         return within
@@ -126,22 +134,13 @@ class SmoothObjective:
 
     @property
     def has_nearly_diagonal(self) -> bool:
-        """Whether :meth:`data_diagonal` stands for the diagonal: for one output, where no product is compiled."""
-        return self.rowwise and self.compiled is None
+        """Whether the diagonal of the first point serves the others in proportion: one output, dense or few data."""
+        return self.rowwise and (self.dense is not None or self.design.nnz < products.COMPILE_FROM)
 
     def data_diagonal(self, rows: Array) -> Array:
-        """Near the diagonal of X'diag(rows)X: in proportion to the one that was found first.
-
-        It makes a preconditioner, for which a pass over the squares of X at each point would be dear.
-        """
-        total = float(rows.sum())
-        if self._first_diagonal is None and total > 0:
-            even = bool(np.all(rows == rows[0]))
-            squares = self.parts.column_norms[:, None] ** 2 * rows[0] if even else self._weighted_squares(rows)
-            self._first_diagonal = squares / total
-        return np.zeros((self.shape[0], 1)) if self._first_diagonal is None else total * self._first_diagonal
-
-    def _weighted_squares(self, rows: Array) -> Array:
+        """The diagonal of X'diag(rows)X."""
+        if self.has_nearly_diagonal and bool(np.all(rows == rows[0])):
+            return self.parts.column_norms[:, None] ** 2 * rows[0]
         return self.squares.times(rows) if self.dense is None else self.dense.weighted_squares(rows)
 
     @cached_property
@@ -154,6 +153,11 @@ class SmoothObjective:
         if not theta.any():
             return State(theta, b, np.zeros((self.parts.model.n_rows, len(b))) + b, np.zeros_like(theta))
         return State(theta, b, self.image(theta) + b, self.quadratic.apply(theta))
+
+    def exactly(self, at: State) -> State:
+        """The same point, its images computed anew in double precision."""
+        self.rough = False
+        return self.state(at.theta, at.b)
 
     def score_value(self, scores: Array) -> float:
         """phi(F)."""

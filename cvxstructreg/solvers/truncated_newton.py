@@ -37,9 +37,9 @@ PATIENCE, ACCURACY, AIM = 3.0, 0.9, 0.8
 #: scores, NEAR at first, four times as far after each such step and half as far after one that kept its promise. Doubt
 #: is no measure then, and conjugate gradients go on until they gain little.
 BROKEN, NEAR, PERSISTENCE = 0.25, 0.05, 0.2
-#: Newton steps in which large dense data may be multiplied in single precision; and none after one that broke its
-#: promise.
-MOST_ROUGH = 12
+#: Large dense data are multiplied in single precision for so many Newton steps at most, and until a step breaks its
+#: promise or takes LONG conjugate gradient steps, which round-off slows down. From there on an exact diagonal pays too.
+MOST_ROUGH, LONG = 12, 50
 #: Differences of objectives below this part of them have no digits left.
 ROUND_OFF = 1e-10
 
@@ -54,10 +54,10 @@ def run(problem: Problem, start: Iterate, tol: float, max_cg: int = 1000) -> Ite
     objective = SmoothObjective(problem)
     proof = Proof(objective)
     at = objective.state(start.theta.copy(), start.b.copy())
-    value, before, doubt, promised, ahead, broken = objective.value(at), None, 1.0, np.inf, 0.0, False
+    value, before, doubt, promised, ahead, single = objective.value(at), None, 1.0, np.inf, 0.0, objective.has_single
     for count in itertools.count(1):
         allowed = tol * objective_scale(problem, value)
-        objective.rough = count <= MOST_ROUGH and not broken and objective.single_will_do(at, allowed)
+        objective.rough = single and objective.single_will_do(at, allowed)
         curvature = Curvature(objective, at, ahead)
         gradient, slope_b = curvature.gradient(at)
         size = float(np.linalg.norm(gradient))
@@ -66,7 +66,7 @@ def run(problem: Problem, start: Iterate, tol: float, max_cg: int = 1000) -> Ite
         close = size <= reach or (promised <= 0.005 * allowed and doubt <= 0.1)
         if close or count > 1:
             yield Iterate(at.theta, at.b, promising=bool(close))
-        solver = NewtonStep(curvature, max_cg, single=not broken)
+        solver = NewtonStep(curvature, max_cg, single or objective.dense is None)
         patience = (PERSISTENCE if ahead else PATIENCE) * doubt
         theta = solver.solve(gradient, min(ACCURACY * size, proof.look(reach)), patience, proof.excess(AIM * allowed))
         if solver.enough:
@@ -82,6 +82,13 @@ def run(problem: Problem, start: Iterate, tol: float, max_cg: int = 1000) -> Ite
         broken = objective.rowwise and kept < BROKEN * promised and promised > ROUND_OFF * abs(value)
         ahead = max(NEAR, 4.0 * ahead) if broken else 0.5 * ahead if ahead > 1e-6 else 0.0
         moved = at.plus(move)
+        objective.wants_diagonal |= solver.steps > LONG
+        if single and (broken or not reached < value or solver.steps > LONG or count >= MOST_ROUGH):
+            single = False  # from now on
+            if not reached < value:
+                at = objective.exactly(at)
+                value = objective.value(at)
+                continue
         if not reached < value:
             # at the end of the digits of the objective the gradient may still have some
             move, moved, reached = step, at.plus(step), value
