@@ -42,6 +42,10 @@ def problem(solver: str) -> csr.Problem:
     if solver == "group_newton":
         X, y, sentences = groups.sentences_like_text(200, 1900, 2000, length=8.0)
         return csr.Problem(csr.Linear(X), csr.Logistic(y) + 0.5 * csr.L1() + 0.1 * csr.GroupLasso(sentences))
+    if solver == "group_descent":
+        X, y = data.sparse_problem(1000, 2000, 0.02)
+        clusters = csr.Groups.from_labels(np.arange(2000) // 5)
+        return csr.Problem(csr.Linear(X), csr.Logistic(y) + 2.0 * csr.GroupLasso(clusters))
     rows = np.arange(60)
     if solver == "splitting":
         loss = csr.MulticlassHinge(rows % 3, rows=rows) + 0.1 * csr.Dissimilarity([(100, 101), (110, 120)])
@@ -70,7 +74,7 @@ def first_use() -> Iterator[Result]:
         done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, check=True)
         return done.stdout.splitlines()[-1]
 
-    for solver in ("newton", "working_set", "group_newton", "splitting", "warped"):
+    for solver in ("newton", "working_set", "group_newton", "group_descent", "splitting", "warped"):
         code = f"import first_use; first_use.print_first_solve({solver!r})"
         with tempfile.TemporaryDirectory() as cache:
             cold, warm = (json.loads(fresh(code, cache)) for _ in range(2))

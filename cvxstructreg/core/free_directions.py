@@ -28,7 +28,7 @@ def free_directions(parts: NormalForm, theta: Array) -> Array | None:
         held = held | _held_by_separable(parts, theta)
     if held.all():
         return none
-    if d <= DENSE_LIMIT:
+    if d <= DENSE_LIMIT and (parts.weight_forms or parts.piece_diagonal is None):
         values, vectors = np.linalg.eigh(parts.coverage + np.diag(held.astype(float)))
         basis = vectors[:, values <= 1e-12 * max(1.0, values[-1])]
     else:

@@ -179,9 +179,22 @@ class WeightDual:
 
     def _search(self, sweeps: int) -> None:
         """Sweeps over blocks, or accelerated projected gradient steps on 1/2 ||excess||^2 over the dual points."""
-        if not self._swept(sweeps):
+        if self._picked_once():
+            part = self.parts.separable
+            beyond = self.left if part is None else self.left - part.absorb(self.left)
+            self.points = [piece.prox_conj(piece.forward(beyond), 1.0)[0] for piece in self.parts.weight_pieces]
+        elif self._swept(sweeps):
+            return
+        else:
             self._project(sweeps)
-            self.taken = self._sum(self.points)
+        self.taken = self._sum(self.points)
+
+    def _picked_once(self) -> bool:
+        """Whether all pieces are norms of disjoint groups: then the nearest points are known."""
+        part, diagonal = self.parts.separable, self.parts.piece_diagonal
+        if diagonal is None or diagonal.max(initial=0.0) > 1.0 or (part is not None and part.bounded):
+            return False
+        return all(piece.atom.can("blocks") for piece in self.parts.weight_pieces)
 
     def _project(self, sweeps: int) -> None:
         pieces = self.parts.weight_pieces
