@@ -321,5 +321,5 @@ def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
                 state.ease = NO_EASE
             else:
                 fine *= 0.1
-        elif 0.0 < joined <= MANY:
+        elif joined <= MANY:
             state.grow_beyond(MARGIN)
