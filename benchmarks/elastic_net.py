@@ -4,8 +4,8 @@ Every library gets the data as it likes them best, prepared before the clock sta
 columns are made once ("from rows" includes that too), the others CSC or Fortran order. A peer is stopped by its own
 rule: the loosest tolerance of a ladder for which our certificate of *its* weights is within 1e-4 and 1e-6. The ladder
 is climbed once, with a limit of time. Times are CPU seconds, the median of three runs, with all libraries in
-turn. Constants of our solver were chosen on the row marked "seen", on generators like those used here with other
-settings, and (how slow steps are met) on the row against CVXPY; the other newsgroups had no part in it.
+turn. Constants of our solver were chosen on the row marked "seen", on the generated problems here and others like them,
+and on the row against CVXPY; baseball/hockey was watched meanwhile. The other two newsgroups had no part in it.
 """
 
 from __future__ import annotations

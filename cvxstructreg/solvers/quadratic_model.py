@@ -124,7 +124,8 @@ class QuadraticModel:
         if len(given.X) == 1:
             if BLAS * 2.0 * steps < m:
                 return None
-            block = given.X[0][free] * np.sqrt(self.h)
+            block = given.X[0][free]
+            block *= np.sqrt(self.h)
             matrix = np.asarray(dsyrk(1.0, block.T, trans=1)).T
         else:
             most = 2.0 * steps * float((given.X[2][free + 1] - given.X[2][free]).sum()) - m**3 / BLAS
