@@ -162,6 +162,8 @@ def _label_vector(y: Any) -> np.ndarray:
         raise ValueError(f"y must be a vector of labels, got shape {labels.shape}")
     if labels.size == 0:
         raise ValueError("y is empty: a loss needs at least one labelled row")
+    if labels.dtype.kind in "biu":
+        return labels
     numbers = labels if labels.dtype.kind == "f" else [label for label in labels if isinstance(label, float)]
     if not np.isfinite(numbers).all():
         raise ValueError("y contains NaN or infinite values; unlabelled rows are left out of rows=, not marked by NaN")

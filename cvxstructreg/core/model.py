@@ -48,7 +48,7 @@ class Model:
         used = np.flatnonzero(theta[:, 0] if theta.shape[1] == 1 else theta.any(axis=1))
         if used.size == 0:
             return np.zeros((self.n_rows, theta.shape[1])) + b
-        if "columns" in self.__dict__ and used.size <= 0.1 * self.n_weights:
+        if "columns" in self.__dict__ and used.size <= (0.1 if sp.issparse(self.design) else 0.4) * self.n_weights:
             return np.asarray(self.columns[:, used] @ theta[used]) + b
         return np.asarray(self.design @ theta) + b
 

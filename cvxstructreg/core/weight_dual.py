@@ -91,9 +91,10 @@ class WeightDual:
             self._search(1 if self.large and given else sweeps)
 
     def _enough(self, objective: float, tol: float) -> float:
-        """An excess, relative to the absolute values, that costs no more than a tenth of the gap when scaled away."""
+        """An excess, relative to the absolute values, to be scaled away: a tenth of the gap, or the rest of tol."""
         gap = objective + self.quadratic + self.start.cost(self.parts)  # of a dual point without excess
-        return max(NEGLIGIBLE, 0.1 * tol, 0.1 * gap / abs(objective) if np.isfinite(gap) and objective else 0.0)
+        part = gap / abs(objective) if np.isfinite(gap) and objective else 0.0
+        return max(NEGLIGIBLE, 0.1 * tol, 0.1 * part, 0.9 * tol - part)
 
     def _sum(self, points: list[Array]) -> Array:
         """sum_t K_t'q_t."""

@@ -40,7 +40,8 @@ class Logistic(BinaryLoss):
 
     def value(self, z: Array) -> float:
         """sum s log(1 + e^(-yz)), without overflow."""
-        return float(np.sum(self.weight_column * np.logaddexp(0.0, -self.y * z)))
+        margin = self.y * z
+        return float(np.sum(self.weight_column * (np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0))))
 
     def grad(self, z: Array) -> Array:
         """-s y / (1 + e^(yz))."""

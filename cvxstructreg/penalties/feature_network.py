@@ -60,7 +60,9 @@ class FeatureNetwork(QuadraticPenalty):
         if self.signed == "separate" and self.graph.is_signed:
             parts = [self.graph.similarity(), self.graph.dissimilarity()]
         rows = [_pulled_rows(part) for part in parts]
-        form = QuadraticForm(factor=sp.csr_array(sp.vstack(rows)), eliminated=self.graph.virtual)
+        form = QuadraticForm(
+            factor=rows[0] if len(rows) == 1 else sp.csr_array(sp.vstack(rows)), eliminated=self.graph.virtual
+        )
         self._set_form(form)
 
     @property
@@ -85,6 +87,8 @@ class FeatureNetwork(QuadraticPenalty):
 
 def _pulled_rows(graph: Graph) -> Any:
     """I - P without the rows of nodes that have no outgoing edge."""
-    pulled = np.flatnonzero(np.diff(graph.weights.indptr) > 0)
+    P = graph.transition()
+    pulled = np.diff(P.indptr) > 0
     identity = sp.eye_array(graph.n_nodes, format="csr")
-    return sp.csr_array(identity - graph.transition())[pulled]
+    rows = sp.csr_array(identity - P)
+    return rows if pulled.all() else rows[np.flatnonzero(pulled)]
