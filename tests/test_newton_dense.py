@@ -1,4 +1,4 @@
-"""Truncated Newton on large dense data: single precision, and coordinates for quadratic parts that are narrow bands."""
+"""Truncated Newton on large dense data: single precision, and what it rests on."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.core.quadratic_form import QuadraticForm
-from cvxstructreg.solvers import banded, conjugate_gradients, smooth_objective
-from cvxstructreg.solvers.curvature import Curvature
+from cvxstructreg.solvers import smooth_objective
 
 
 def chain(d, reach=2):
@@ -29,15 +28,8 @@ def dense_problem(n=80, d=40, loss=csr.Logistic, alpha=3.0, beta=0.5, scale=1.0,
 
 @pytest.fixture
 def single(monkeypatch):
-    """Small dense data take single precision and bands too."""
+    """Small dense data take single precision too."""
     monkeypatch.setattr(smooth_objective, "SINGLE_FROM", 0)
-    monkeypatch.setattr(banded, "WIDEST", 1.0)
-
-
-def curvature_of(problem):
-    objective = smooth_objective.SmoothObjective(problem)
-    rng = np.random.default_rng(4)
-    return Curvature(objective, objective.state(0.1 * rng.normal(size=objective.shape), np.ones(1)))
 
 
 @pytest.mark.parametrize("loss", [csr.Logistic, csr.SquaredHinge])
@@ -52,7 +44,7 @@ def test_single_precision_reaches_every_tolerance(loss, tol, single):
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1e-3, 1e3])
-def test_bands_of_every_strength(alpha, single):
+def test_networks_of_every_strength(alpha, single):
     assert dense_problem(alpha=alpha).solve("newton", tol=1e-7).status == "optimal"
 
 
@@ -74,55 +66,6 @@ def test_uneven_weights_of_the_rows(single):
     np.testing.assert_allclose(objective.data_diagonal(rows)[:, 0], expected, rtol=1e-6)
     even = np.diag(problem.model.design.T @ problem.model.design)
     np.testing.assert_allclose(objective.data_diagonal(np.full((80, 1), 3.0))[:, 0], 3.0 * even, rtol=1e-6)
-
-
-def test_banded_coordinates_are_coordinates(single):
-    curvature = curvature_of(dense_problem())
-    space = banded.banded(curvature)
-    assert space is not None and space.band.width == 4
-    G = np.column_stack([space.residual(e[:, None]) for e in np.eye(40)]).T
-    band = 2.0 * curvature.objective.quadratic.apply(np.eye(40))
-    np.testing.assert_allclose(G.T @ G, band + np.diag(space.diagonal[:, 0]), atol=1e-10)
-    H = np.column_stack([curvature.times(e[:, None]) for e in np.eye(40)])
-    inverse = np.linalg.inv(G)
-    for dtype, atol in ((np.float64, 1e-10), (np.float32, 1e-4)):
-        units = np.eye(40, dtype=dtype)
-        for method, expected in (
-            (space.to_weights, inverse),
-            (space.pull, inverse.T),
-            (space.times, inverse.T @ H @ inverse),
-        ):
-            found = np.column_stack([method(e[:, None]) for e in units])
-            assert found.dtype == dtype
-            np.testing.assert_allclose(found, expected, atol=atol * np.abs(expected).max())
-
-
-def test_bands_take_fewer_steps_than_the_diagonal(single):
-    """A long chain, where the network outweighs the data."""
-    problem = dense_problem(n=60, d=200, alpha=50.0, beta=0.1)
-    curvature = curvature_of(problem)
-    gradient = curvature.gradient(curvature.objective.state(np.zeros((200, 1)), np.zeros(1)))[0]
-    steps = []
-    for narrow in (True, False):
-        if not narrow:
-            curvature.objective.quadratic._band = None
-        solver = conjugate_gradients.NewtonStep(curvature, 1000, single=False)
-        step = solver.solve(gradient, 1e-6 * float(np.linalg.norm(gradient)), 0.0)
-        assert np.linalg.norm(curvature.times(step) + gradient) <= 1e-4 * np.linalg.norm(gradient)
-        steps.append(solver.steps)
-    assert 2 * steps[0] <= steps[1]
-
-
-def test_wide_networks_have_no_band(single):
-    rng = np.random.default_rng(6)
-    edges = [(int(i), int(j)) for i, j in rng.integers(0, 40, size=(200, 2)) if i != j]
-    weights = sp.csr_array((np.ones(len(edges)), tuple(np.array(edges).T)), shape=(40, 40))
-    factor = QuadraticForm(factor=csr.FeatureNetwork(csr.Graph(weights)).quadratic(40).factor).factor
-    assert banded.narrow_band(factor, np.ones(40), 10, 10**9) is None
-    narrow = csr.FeatureNetwork(chain(40)).quadratic(40).factor
-    assert banded.narrow_band(narrow, np.ones(40), 10, 10**9) is not None
-    assert banded.narrow_band(narrow, np.ones(40), 10, 100) is None  # would take too long to find out
-    assert dense_problem(graph=csr.Graph(weights)).solve("newton").status == "optimal"
 
 
 def test_a_diagonal_form_is_the_form_of_its_matrix():

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.core.atom import Array
-from cvxstructreg.solvers.banded import banded
 from cvxstructreg.solvers.coordinates import Diagonal, Triangular, coordinates
 from cvxstructreg.solvers.curvature import Curvature
 
@@ -44,7 +43,7 @@ class NewtonStep:
     """
 
     def __init__(self, curvature: Curvature, max_steps: int, single: bool = True) -> None:
-        self.space: Any = banded(curvature) or _plain(curvature) or coordinates(curvature)
+        self.space: Any = _plain(curvature) or coordinates(curvature)
         self.max_steps = max_steps
         self._by_weights = isinstance(self.space, Diagonal)
         self._single = single and curvature.in_single_precision and not isinstance(self.space, Triangular)

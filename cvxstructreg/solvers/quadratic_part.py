@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.normal_form import NormalForm, ScaledForm
 from cvxstructreg.core.quadratic_form import QuadraticForm, squared_columns
-from cvxstructreg.solvers.banded import NarrowBand, narrow_band
 from cvxstructreg.solvers.coordinates import LEAST_SHARE, PivotedRows
 from cvxstructreg.solvers.products import GramProduct
 
@@ -35,8 +34,6 @@ class QuadraticPart:
             else:
                 self.others.append(scaled)
         self._column, self._has_weights = self.weights[:, None], bool(self.weights.any())
-        self._band: NarrowBand | None = None
-        self._asked_for_band = False
         # with eliminated variables this is an upper bound, which serves a preconditioner as well
         self.factor_diagonal = sum((x.scale * x.form.main_diagonal for x in self.factored), np.zeros(d))
         self.diagonal = sum((x.scale * x.form.main_diagonal for x in self.others), self.weights + self.factor_diagonal)
@@ -80,13 +77,6 @@ class QuadraticPart:
         assert self.pivoted is not None
         without = self.diagonal - self.factor_diagonal + 0.5 * squared_columns(self.pivoted.rest)
         return np.maximum(without, self.weights)  # round-off may have taken the last digits of a small ridge
-
-    def band(self, widest: int, most: int) -> NarrowBand | None:
-        """2 M as a band no wider than ``widest``, if it takes no more than ``most`` multiplications to find out."""
-        if not self._asked_for_band and self.factor is not None and not self.others:
-            self._band = narrow_band(self.factor, self.weights, widest, most)
-        self._asked_for_band = True
-        return self._band
 
     def apply(self, p: Array) -> Array:
         """M p."""

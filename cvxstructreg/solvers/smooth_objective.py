@@ -17,7 +17,6 @@ from cvxstructreg.core.atom import Array
 from cvxstructreg.core.normal_form import NormalForm
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers import products
-from cvxstructreg.solvers.banded import Banded
 from cvxstructreg.solvers.iterate import Refusal
 from cvxstructreg.solvers.products import DenseRows, Product, by_rows, squared
 from cvxstructreg.solvers.quadratic_part import QuadraticPart
@@ -92,7 +91,6 @@ class SmoothObjective:
         self.dense = DenseRows(self.design) if self.rowwise and isinstance(self.design, np.ndarray) else None
         self.first_diagonal: Array | None = None  # of the data, the intercepts following, at the first point
         self.wants_diagonal = False  # whether it is worth while to have that of each point
-        self.last_banded: Banded | None = None  # the coordinates used last, which may serve again
         self.rough = False  # whether images and gradients are computed in single precision for now
 
     @cached_property
