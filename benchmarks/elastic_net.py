@@ -188,10 +188,13 @@ def against_cvxpy() -> Iterator[Result]:
         def make(model: Any = model, loss: Any = loss, lam: float = lam) -> csr.Problem:
             return csr.Problem(model, loss + lam * csr.L1() + 1.0 * network)
 
-        run = solving(make)(1e-6)
-        gap = run().certificate.relative_gap
-        median, first = race({"working_set": run})["working_set"]
-        yield Result(NET, work, "working_set", median, first, gap, "1/500 of CLARABEL, 1/50 of SCS")
+        def anew(X: Any = X, loss: Any = loss, lam: float = lam) -> csr.Problem:
+            return csr.Problem(csr.Linear(X), loss + lam * csr.L1() + 1.0 * network)
+
+        runs = {"working_set": solving(make)(1e-6), "working_set, from rows": solving(anew)(1e-6)}
+        gap, mark = runs["working_set"]().certificate.relative_gap, "1/500 of CLARABEL, 1/50 of SCS"
+        for which, (median, first) in race(runs).items():
+            yield Result(NET, work, which, median, first, gap, mark)
         yield from by_cvxpy(NET, work, make)
 
 
