@@ -24,11 +24,12 @@ from cvxstructreg.core.free_directions import refit
 from cvxstructreg.core.model import Linear, Model
 from cvxstructreg.core.normal_form import NormalForm
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.core.quadratic_form import DENSE_LIMIT, to_dense
+from cvxstructreg.core.quadratic_form import to_dense
 from cvxstructreg.core.selection import Selection
 from cvxstructreg.solvers.block_model import BlockModel, Given, by_rows
 from cvxstructreg.solvers.disjoint_blocks import Ints, blocks_of, quadratic_rows, ratio
 from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.rounds import ROUND_OFF, matrix_refusal, rounds
 from cvxstructreg.solvers.score_curvature import PieceCurvature, is_rowwise
 from cvxstructreg.solvers.working_set import as_columns
 
@@ -41,8 +42,6 @@ SMALLEST_SET, GROWTH = 100, 2.0
 INNER, ENOUGH = 0.3, 0.1
 #: Up to this many numbers in X nothing is compiled, unless it is at hand already.
 PLAIN, KERNELS = 5_000, "cvxstructreg.solvers.kernels_group_descent"
-#: Outer iterations without progress before it gives up, and objectives that count as equal.
-STALLED, ROUND_OFF = 5, 1e-13
 
 
 def accepts(problem: Problem) -> Refusal | None:
@@ -57,7 +56,7 @@ def accepts(problem: Problem) -> Refusal | None:
         return Refusal("groups overlap: a step in one of them would not leave the others as they are")
     if parts.separable is not None and parts.separable.bounded:
         return Refusal("there are bounds on the weights")
-    return _score_refusal(parts) or _quadratic_refusal(parts)
+    return _score_refusal(parts) or matrix_refusal(parts)
 
 
 def _score_refusal(parts: NormalForm) -> Refusal | None:
@@ -71,37 +70,13 @@ def _score_refusal(parts: NormalForm) -> Refusal | None:
     return None
 
 
-def _quadratic_refusal(parts: NormalForm) -> Refusal | None:
-    for scaled in parts.weight_forms:
-        if scaled.form.is_operator:
-            return Refusal("a quadratic term has no sparse matrix, as virtual nodes were eliminated")
-        given = scaled.form.factor if scaled.form.factor is not None else scaled.form.matrix
-        if not sp.issparse(given) and given.shape[1] > DENSE_LIMIT:
-            return Refusal(f"a quadratic term has a dense matrix of more than {DENSE_LIMIT} rows")
-    return None
-
-
 def run(problem: Problem, start: Iterate, tol: float, max_newton: int = 10, max_epochs: int = 50) -> Iterator[Iterate]:
     """``max_newton`` prox-Newton steps on one working set at most, each of at most ``max_epochs`` passes."""
     nothing = Iterate(np.zeros_like(start.theta), np.zeros_like(start.b))
     if not problem.value_at(start.theta, start.b) <= problem.value_at(nothing.theta, nothing.b):
         start = nothing  # Newton's method is lost among many weights that are far too large
     state = State(problem, start)
-    target, stalled = tol, 0
-    objective = violation = np.inf
-    while stalled < STALLED:
-        gap = state.look()
-        if gap <= target or objective < np.inf:  # the start is no step yet
-            yield state.iterate(promising=bool(gap <= target))
-        if gap <= target:
-            target = 0.2 * max(gap, 0.0)  # the certificate wanted more
-        # near the optimum objectives differ by round-off only, but violations still fall
-        better = state.objective < objective - ROUND_OFF * abs(objective) or state.worst < 0.9 * violation
-        stalled = 0 if better else stalled + 1
-        objective, violation = min(objective, state.objective), min(violation, state.worst)
-        state.improve(max_newton, max_epochs)
-    state.look()
-    yield state.iterate(exhausted=True)
+    yield from rounds(state, tol, lambda _: state.look(), lambda _: state.improve(max_newton, max_epochs))
 
 
 class State:

@@ -26,10 +26,10 @@ from cvxstructreg.core.certificate import objective_scale
 from cvxstructreg.core.model import Model
 from cvxstructreg.core.normal_form import NormalForm, ScaledForm
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.core.quadratic_form import DENSE_LIMIT
 from cvxstructreg.solvers.iterate import Iterate, Refusal
 from cvxstructreg.solvers.lazy_pull import LazyPull
 from cvxstructreg.solvers.quadratic_model import Coefficients, QuadraticModel
+from cvxstructreg.solvers.rounds import ROUND_OFF, matrix_refusal, rounds
 
 NAME = "working_set"
 ITERATES = True
@@ -44,9 +44,6 @@ ENOUGH = 0.1
 #: Steps of a pass say little about the violation where features are correlated: two Newton steps in a row that leave
 #: more of it than SLOW make the next ones solve their models SHARPER.
 SLOW, SHARPER, SHARPEST = 0.7, 0.1, 0.01
-#: Outer iterations without progress before it gives up, and objectives that count as equal.
-STALLED = 5
-ROUND_OFF = 1e-13
 
 
 def accepts(problem: Problem) -> Refusal | None:
@@ -66,32 +63,13 @@ def accepts(problem: Problem) -> Refusal | None:
         return Refusal(f"{other!r} is neither separable nor quadratic")
     if parts.separable is None:
         return Refusal("there are no absolute values or bounds, so that no weight is zero and all would be in the set")
-    for scaled in parts.weight_forms:
-        if scaled.form.is_operator:
-            return Refusal("a quadratic term has no sparse matrix, as virtual nodes were eliminated")
-        given = scaled.form.factor if scaled.form.factor is not None else scaled.form.matrix
-        if not sp.issparse(given) and given.shape[1] > DENSE_LIMIT:
-            return Refusal(f"a quadratic term has a dense matrix of more than {DENSE_LIMIT} rows")
-    return None
+    return matrix_refusal(parts)
 
 
 def run(problem: Problem, start: Iterate, tol: float, max_newton: int = 10, max_epochs: int = 50) -> Iterator[Iterate]:
     """``max_newton`` prox-Newton steps on one working set at most, each of at most ``max_epochs`` passes."""
     state = State(problem, start, tol)
-    target, stalled = tol, 0
-    objective = violation = np.inf
-    while stalled < STALLED:
-        gap = state.look(target)
-        if gap <= target or objective < np.inf:  # the start is no step yet
-            yield state.iterate(promising=bool(gap <= target))
-        if gap <= target:
-            target = 0.2 * max(gap, 0.0)  # the certificate wanted more
-        # near the optimum objectives differ by round-off only, but violations still fall
-        better = state.objective < objective - ROUND_OFF * abs(objective) or state.worst < 0.9 * violation
-        stalled = 0 if better else stalled + 1
-        objective, violation = min(objective, state.objective), min(violation, state.worst)
-        state.improve(target, max_newton, max_epochs)
-    yield state.iterate(exhausted=True)
+    yield from rounds(state, tol, state.look, lambda target: state.improve(target, max_newton, max_epochs))
 
 
 class State:
