@@ -26,7 +26,7 @@ AT_ONCE = 50_000_000
 #: Outside compiled loops (several outputs, small or dense data), and in those of fewer than SMALL multiplications for a
 #: step, a Newton step costs several products beside its conjugate gradients, which take at least so many steps then.
 LEAST_STEPS, SMALL = 4, 200_000
-#: Up to so many steps, two must gain little before they end.
+#: Up to so many steps for one output, two must gain little before they end.
 FEW_STEPS = 20
 
 #: Given (accuracy, patience), the step so far, the average and the residual of the average.
@@ -108,7 +108,7 @@ class NewtonStep:
             p *= energy / was
             p += r
             # of few steps, one that is short among longer ones says nothing
-            recent = max(before, gain) if self.steps <= FEW_STEPS else gain
+            recent = max(before, gain) if r.shape[1] == 1 and self.steps <= FEW_STEPS else gain
             impatient = self.steps >= LEAST_STEPS and self.steps * recent <= patience * self.decrease
             if self.size <= accuracy or impatient:
                 accuracy, patience = yield s, average, q
