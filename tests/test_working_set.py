@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Lasso, LogisticRegression
@@ -121,7 +122,9 @@ def test_agrees_with_the_lasso_of_scikit_learn():
 
 def test_agrees_with_liblinear():
     X, y, _ = data()
-    peer = LogisticRegression(l1_ratio=1.0, solver="liblinear", C=1.0, fit_intercept=False, tol=1e-10, max_iter=100_000)
+    version = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
+    kind = {"penalty": "l1"} if version < (1, 8) else {"l1_ratio": 1.0}
+    peer = LogisticRegression(**kind, solver="liblinear", C=1.0, fit_intercept=False, tol=1e-10, max_iter=100_000)
     peer.fit(X, y)
     solution = solve(csr.Problem(csr.Linear(X, intercept=False), csr.Logistic(y) + csr.L1()), tol=1e-10)
     np.testing.assert_allclose(solution.coef, peer.coef_[0], atol=1e-4)
