@@ -18,6 +18,8 @@ from cvxstructreg.solvers.reference import NAME as REFERENCE
 
 #: Iterations and seconds that a solver has to reach the tolerance when it is verified.
 MAX_ITER, TIME_LIMIT = 100_000, 120.0
+#: Iterations of the run before, in which all of its loops are compiled.
+WARM_UP = 200
 
 
 def certify(
@@ -162,7 +164,7 @@ def verify(
         solutions = [solve(problem, REFERENCE, tol=tol)]
         for name in chosen:
             if name != REFERENCE:
-                solve(problem, name, tol=tol, max_iter=1)  # compiled loops are loaded before the clock starts
+                solve(problem, name, tol=tol, max_iter=WARM_UP)  # compiled loops are loaded before the clock starts
                 accurate: dict[str, Any] = getattr(registry.choose(problem, name), "ACCURATE", {})
                 found = solve(problem, name, tol=tol, max_iter=MAX_ITER, time_limit=TIME_LIMIT, **accurate)
                 solutions.append(found)
