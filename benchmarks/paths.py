@@ -40,8 +40,7 @@ def against_hardest(section: str, make: Callable[[], csr.Problem]) -> list[Resul
     for _ in range(REPEATS + 1):
         points, seconds = cpu(lambda: path(make(), strengths=strengths))
         paths.append(seconds)
-        singles = [cpu(lambda strength=strength: _single(make(), strength))[1] for strength in strengths[::-7]]  # type: ignore[misc]
-        hardest.append(max(singles))
+        hardest.append(max(single_seconds(make, float(strength)) for strength in strengths[::-7]))
         gap = max(gap, float(points.gaps.max()))
     work = f"{N_POINTS} points to {SMALLEST:g} of the largest"
     return [
@@ -50,8 +49,14 @@ def against_hardest(section: str, make: Callable[[], csr.Problem]) -> list[Resul
     ]
 
 
-def _single(problem: csr.Problem, strength: float) -> csr.Solution:
-    return with_strength(problem, float(strength), sparsifying_terms(problem)).solve()
+def single_seconds(make: Callable[[], csr.Problem], strength: float) -> float:
+    """The time to make one point and to solve it from zero."""
+
+    def run() -> csr.Solution:
+        problem = make()
+        return with_strength(problem, strength, sparsifying_terms(problem)).solve()
+
+    return cpu(run)[1]
 
 
 def elastic_net() -> list[Result]:
