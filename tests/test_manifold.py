@@ -18,6 +18,8 @@ from cvxstructreg.core.memory import require_memory
 from cvxstructreg.core.quadratic_form import QuadraticForm
 from cvxstructreg.core.smoothed_hinge import SmoothedHinge
 from cvxstructreg.core.warp import GraphOperator, Warp
+from cvxstructreg.graphs import NeighborGraph
+from cvxstructreg.solvers import reduced_kernel
 from cvxstructreg.solvers.box_program import BoxProgram
 from cvxstructreg.solvers.decomposition import Decomposition
 from cvxstructreg.solvers.graph_strength import GraphDominatesWarning
@@ -397,6 +399,39 @@ def test_a_machine_on_a_rough_kernel_is_corrected(convention, strength, monkeypa
             if tol < 1e-5:
                 assert np.allclose(rough.scores, exact.scores, rtol=0.0, atol=1e-6)
             assert rough.n_iter == 1 or strength > 100.0 or tol < 1e-8
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_powers_of_graphs_that_single_precision_cannot_hold(seed, monkeypatch):
+    """The rough kernel of the labelled rows may be indefinite then, though gram is not: so it is with seed 4."""
+    monkeypatch.setattr("cvxstructreg.core.warp.ROUGH_FROM", 1)
+    rng, y = np.random.default_rng(seed), np.arange(60) % 2
+    X = rng.normal(size=(60, 20))
+    X[:, :2] += 1.5 * (2 * y - 1)[:, None]
+    near = NeighborGraph(20, weights="heat").fit(X).graph_
+    graph = csr.Laplacian(near, normalized=True, power=5).on_function()
+    loss = csr.Hinge(y[:20], rows=np.arange(20))
+    gram = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=-1) / 612.5)
+    problem = csr.Problem(csr.Kernel(gram), loss + 1e-6 * csr.RKHSNorm() + 100.0 * graph)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of strong graphs
+        rough = problem.solve("warped")
+        monkeypatch.setattr("cvxstructreg.core.warp.ROUGH_FROM", 1000)
+        exact = problem.solve("warped")
+    assert rough.status == exact.status == "optimal"
+    assert abs(rough.objective - exact.objective) <= rough.certificate.gap + exact.certificate.gap + 1e-11
+
+
+def test_a_rough_kernel_is_shifted_by_no_more_than_round_off():
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(5, 5)))[0]
+    for smallest, kept in ((1e-3, True), (-1e-8, True), (-1e-3, False)):
+        Q = (basis * [1.0, 0.5, 0.2, 0.1, smallest]) @ basis.T
+        found = reduced_kernel._shifted((Q + Q.T) / 2)
+        assert (found is not None) == kept
+        if found is not None:
+            assert np.linalg.eigvalsh(found)[0] > 0
+            assert np.abs(found - Q).max() <= (0.0 if smallest > 0 else 1e-5) + 1e-15
+    assert reduced_kernel._shifted(-np.eye(3)) is None
 
 
 def test_the_compiled_matrix_of_edges_is_the_product(monkeypatch):

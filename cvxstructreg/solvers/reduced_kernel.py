@@ -10,6 +10,7 @@ labelled rows. With no graph on f the intercept is free (u = 1, s = 0); a graph 
 from __future__ import annotations
 
 import numpy as np
+import scipy.linalg
 
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.loss import Loss
@@ -22,6 +23,8 @@ from cvxstructreg.solvers.iterate import Refusal
 
 #: A warped kernel of single precision whose asymmetry is more than this part of it is not worth correcting.
 ASYMMETRY = 1e-3
+#: Nor is one that is not positive definite with one of these shifts, relative to its largest diagonal entry.
+ROUGH_SHIFTS = (0.0, 1e-7, 1e-6, 1e-5)
 
 
 def refusal(problem: Problem) -> Refusal | None:
@@ -96,16 +99,21 @@ class ReducedKernel:
     def _solved(self, right: Array, rows: Array) -> Array:
         """The solution for all columns, with Q; in single precision (but for the intercept) if that is good enough."""
         count, self.rough = len(self.rows), self.rough and self.warp.can_be_rough
+        definite: Array | None = None
         if self.rough:
             solved = self.warp.rough(right)
             Q = rows @ solved[:, :count]
-            self.rough = float(np.abs(Q - Q.T).max()) <= ASYMMETRY * float(np.abs(Q).max())
+            symmetric = float(np.abs(Q - Q.T).max()) <= ASYMMETRY * float(np.abs(Q).max())
+            definite = _shifted((Q + Q.T) / 2) if symmetric else None
+            self.rough = definite is not None
         if not self.rough:
             solved = self.warp.solve(right)
             Q = rows @ solved[:, :count]
-        elif self.pull is not None:
+            self.Q = (Q + Q.T) / 2
+            return solved
+        self.Q = definite
+        if self.pull is not None:
             solved[:, count:] = self.warp.improved(solved[:, count:], self.pull)
-        self.Q = (Q + Q.T) / 2
         return solved
 
     def expand(self, a: Array, b: float) -> tuple[Array, Array]:
@@ -137,3 +145,16 @@ class ReducedKernel:
     def image(self, h: Array, b: float) -> Array:
         """Q a, from the function h = gram theta of (a, b)."""
         return np.asarray(h[self.rows] - b * (self.u - 1.0))
+
+
+def _shifted(Q: Array) -> Array | None:
+    """Q with the smallest of the shifts that make it positive definite; None if none does.
+
+    Round-off of single precision may make the small eigenvalues negative; what a shift changes is corrected with it.
+    """
+    top = float(Q.diagonal().max(initial=0.0))
+    for shift in ROUGH_SHIFTS:
+        trial = Q if shift == 0.0 else Q + shift * top * np.eye(len(Q))
+        if top > 0.0 and scipy.linalg.lapack.dpotrf(trial, lower=1, clean=0)[1] == 0:
+            return trial
+    return None
