@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from cvxstructreg.core.certificate import Certificate
+from cvxstructreg.core.certificate import Certificate, WrongBoundError
 from cvxstructreg.core.model import Kernel, Linear
 from cvxstructreg.core.objective import Objective, Term
 from cvxstructreg.core.problem import Problem
@@ -26,7 +26,7 @@ from cvxstructreg.penalties import (
     Ridge,
     RKHSNorm,
 )
-from cvxstructreg.solvers import InaccurateWarning
+from cvxstructreg.solvers import InaccurateWarning, NoMinimiserWarning
 from cvxstructreg.solvers.graph_strength import GraphDominatesWarning
 from cvxstructreg.verification import Report, certify, verify
 from cvxstructreg.warped_kernel import WarpedKernel
@@ -82,6 +82,7 @@ __all__ = [
     "MixedGraphClassifier",
     "MulticlassHinge",
     "Multinomial",
+    "NoMinimiserWarning",
     "NonNegative",
     "Objective",
     "Path",
@@ -95,6 +96,7 @@ __all__ = [
     "SquaredHinge",
     "Term",
     "WarpedKernel",
+    "WrongBoundError",
     "certify",
     "conventions",
     "datasets",

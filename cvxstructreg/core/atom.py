@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxstructreg.core.checks import real_array
+from cvxstructreg.core.round_off import UNIT
 
 if TYPE_CHECKING:
     from cvxstructreg.core.centred_hinge import CentredHinges
@@ -124,6 +125,19 @@ class Atom:
         def repair(self, u: Array, K: Any, left: Array, bound: Array, scale: float, sweeps: int) -> Array: ...
         @classmethod
         def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Self, tuple[int, int]]]: ...
+
+    def into_domain(self, u: Array) -> Array:
+        """A point near u in the domain of the conjugate: inside the dual ball for a norm, else u itself."""
+        if self.can("dual_norm") and not self.can("conj"):
+            size = self.dual_norm(u)
+            return u / size if 1.0 < size < np.inf else u
+        return u
+
+    def is_nonnegative(self, shape: tuple[int, int]) -> bool:
+        """Whether f >= 0 is known: for norms, quadratic and separable atoms, else if the signs of ``expr`` show it."""
+        if self.can("dual_norm") or self.can("quadratic") or self.can("separable"):
+            return True
+        return bool(self.expr(cp.Variable(shape)).is_nonneg())
 
     @property
     def size(self) -> int | None:
@@ -252,7 +266,7 @@ def conjugate(atom: Atom, u: Array) -> float:
     """f*(u) by ``conj``, or by ``dual_norm`` for a norm (0 inside its dual ball up to round-off, else inf)."""
     if atom.can("conj"):
         return atom.conj(u)
-    return 0.0 if atom.dual_norm(u) <= 1.0 + 1e-12 else np.inf
+    return 0.0 if atom.dual_norm(u) <= 1.0 + UNIT else np.inf
 
 
 def has_conjugate(atom: Atom) -> bool:

@@ -90,13 +90,19 @@ def multipliers(u: Array, costs: Array) -> Array:
     return np.asarray(u - c[:, None])
 
 
+def into_domain(u: Array, costs: Array, power: int) -> Array:
+    """A point near u in the domain of the conjugate: its r clipped to r >= 0 and, for p = 1, r <= c."""
+    r = np.maximum(multipliers(u, costs), 0.0)
+    return centred(np.minimum(r, costs) if power == 1 else np.where(costs > 0, r, 0.0))
+
+
 def conj(u: Array, costs: Array, tau: float, power: int) -> float:
     """sum tau r (+ r^2 / (4c) for p = 2) with r >= 0, r <= c for p = 1; rows of u sum to zero."""
-    scale = 1e-11 * (1.0 + np.abs(u).max(initial=0.0))
-    if np.any(np.abs(u.sum(axis=1)) > scale):
+    scale = 1e-11 * np.maximum(np.abs(u), costs).max(axis=1, keepdims=True, initial=0.0)
+    if np.any(np.abs(u.sum(axis=1, keepdims=True)) > scale):
         return np.inf
     r = multipliers(u, costs)
-    if np.any(r < -scale) or np.any(np.abs(r[costs == 0]) > scale):
+    if np.any(r < -scale) or np.any((costs == 0) & (np.abs(r) > scale)):
         return np.inf
     if power == 1:
         return np.inf if np.any(r > costs + scale) else float(tau * r.sum())

@@ -6,6 +6,9 @@ This module knows no solver. It builds a feasible dual point (see :mod:`cvxstruc
 - ``strong_convexity``: the same kind of bound from a subgradient s, ||s||^2 / (2 mu), where some term has no
   conjugate but the objective is mu-strongly convex;
 - ``kkt``: no bound, only how far the optimality conditions are from holding.
+
+What round-off may have changed is charged to the bound (:mod:`cvxstructreg.core.round_off`). So a gap is never smaller
+than the round-off of the two numbers it is the difference of, and a negative gap means that a formula is wrong.
 """
 
 from __future__ import annotations
@@ -18,16 +21,24 @@ import numpy as np
 
 from cvxstructreg.core import dual as dual_points
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.kkt import kkt_residual
 from cvxstructreg.core.model import Kernel
+from cvxstructreg.core.null_point import null_point
+from cvxstructreg.core.round_off import UNIT
+from cvxstructreg.core.strong_convexity import strong_convexity_bound
 
 if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem
 
-#: A gap is measured relative to the objective, but never to less than this part of its value at zero weights.
+#: A gap is measured relative to the objective, but never to less than this part of its value at the null point.
 SCALE_FLOOR = 1e-3
-#: A dual point is feasible to round-off only, and the gap is a difference of two nearly equal sums: a gap below zero by
-#: less than this, relative to the objective, is zero. Anything more negative is a bug and stays visible.
-ROUND_OFF = 1e-11
+#: A perfect fit leaves nothing but round-off, to which no gap can be compared. So the floor is also this part of the
+#: objective with zero weights and the best intercept, and of the objective with zero scores (about eps^2).
+FIT_FLOOR, ROUND_OFF_FLOOR = 1e-12, 1e-24
+
+
+class WrongBoundError(ValueError):
+    """A lower bound lies above the objective: a formula of some atom is wrong."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +54,8 @@ class Certificate:
     gap : float
         ``objective - lower_bound``: the point is at most this far from the optimum. NaN for kind "kkt".
     relative_gap : float
-        ``gap / max(|objective|, 0.001 * objective at zero weights)``. NaN for kind "kkt".
+        ``gap / max(|objective|, 0.001 * |objective at the null point|)``, where the null point has zero weights and
+        the best intercept (:mod:`cvxstructreg.core.null_point`). NaN for kind "kkt".
     residual : float
         For kind "kkt" the relative violation of the optimality conditions, else NaN.
     """
@@ -62,7 +74,7 @@ class Certificate:
 
     def status(self, tol: float) -> str | None:
         """What the point may be called: "optimal" if its gap is proved, "stationary" if only a residual is; or None."""
-        if not self.error <= tol:
+        if not 0.0 <= self.error <= tol:
             return None
         return "stationary" if self.kind == "kkt" else "optimal"
 
@@ -100,39 +112,75 @@ def certify_point(
         kind, known = "duality_gap", (objective, tol)
         bound = dual_points.lower_bound(parts, theta, b, scores, dual or {}, sweeps, known, quadratic)
     else:
-        kind, bound = "strong_convexity", dual_points.strong_convexity_bound(problem, theta, b)
-    bound = max(bound, known_bound)
-    if bound > -np.inf:  # all atoms are nonnegative, so that the optimum is at least 0 in any case
-        return _from_bound(problem, kind, objective, max(bound, 0.0))
-    if objective < SCALE_FLOOR * _value_at_zero(problem):  # a perfect fit: the bound 0 says enough
-        return _from_bound(problem, kind, objective, 0.0)
-    residual = dual_points.kkt_residual(parts, theta, b, dual or {})
+        kind, bound = "strong_convexity", strong_convexity_bound(problem, theta, b)
+    return _from_bound(problem, kind, objective, max(bound, known_bound)) or _without_bound(
+        problem, theta, b, objective, dual or {}
+    )
+
+
+def _from_bound(problem: Problem, kind: str, objective: float, bound: float) -> Certificate | None:
+    """The certificate by a lower bound, or by the bound 0 if that says more; None if there is no bound."""
+    scale = objective_scale(problem, objective)
+    if bound < 0.0 and (bound > -np.inf or objective < scale) and _is_nonnegative(problem):
+        bound = 0.0  # without any other bound this is said of good fits only
+    if bound == -np.inf:
+        return None
+    gap = objective - (bound - UNIT * abs(objective))
+    if gap < 0.0:
+        _refuse_wrong_bound(problem, objective, bound, scale)
+        return None
+    return Certificate(kind, objective, objective - gap, gap, gap / scale)
+
+
+def _without_bound(
+    problem: Problem, theta: Array, b: Array, objective: float, dual: Mapping[int, Array]
+) -> Certificate:
+    residual = kkt_residual(problem.normal_form, theta, b, dual)
     return Certificate("kkt", objective, np.nan, np.nan, np.nan, residual)
 
 
-def _from_bound(problem: Problem, kind: str, objective: float, bound: float) -> Certificate:
-    gap = objective - bound
-    scale = objective_scale(problem, objective)
-    if -ROUND_OFF * scale <= gap < 0:
-        gap = 0.0
-    return Certificate(kind, objective, bound, gap, gap / scale if gap else 0.0)
+def _refuse_wrong_bound(problem: Problem, objective: float, bound: float, scale: float) -> None:
+    """Raise if a bound above the objective can only come from a wrong formula.
+
+    Atoms of this package are tested against their definitions. If there are no others, numbers of very different sizes
+    have cost more digits than was charged, and the bound is dropped.
+    """
+    foreign = sorted({type(t.atom).__name__ for t in problem.terms if not _is_our_own(t.atom)})
+    if foreign:
+        raise WrongBoundError(
+            f"the lower bound {bound:.9g} is above the objective {objective:.9g} (by {(bound - objective) / scale:.1e} "
+            f"of it), so a formula is wrong: conj, dual_norm, prox, value or expr of {' or '.join(foreign)}. "
+            f"Run each through cvxstructreg.testing.check_atom(atom, shape)"
+        )
+
+
+def _is_our_own(atom: object) -> bool:
+    return type(atom).__module__.split(".")[0] == __name__.split(".")[0]
 
 
 def objective_scale(problem: Problem, objective: float) -> float:
-    """What gaps are divided by: the objective, but at least a small part of its value at zero weights."""
-    at_zero = _value_at_zero(problem)
-    floor = SCALE_FLOOR * at_zero if np.isfinite(at_zero) else 0.0
-    return max(abs(objective), floor, np.finfo(float).tiny)
+    """What gaps are divided by: the objective, but at least a small part of its value at the null point."""
+    null = null_point(problem)
+    pairs = ((SCALE_FLOOR, null.objective), (FIT_FLOOR, null.with_intercept), (ROUND_OFF_FLOOR, null.with_zero_scores))
+    floors = (part * abs(value) for part, value in pairs if np.isfinite(value))
+    return max(abs(objective), *floors, np.finfo(float).tiny)
 
 
-def _value_at_zero(problem: Problem) -> float:
-    cached = problem.__dict__.get("_value_at_zero")
-    if cached is None:
-        parts = problem.normal_form
-        scores, theta = np.zeros((problem.model.n_rows, problem.n_outputs)), np.zeros(parts.shape)
-        cached = sum(piece.value(scores) for piece in parts.score_pieces)  # quadratic terms and norms are zero
-        cached += sum(piece.scale * problem.terms[piece.number].atom.value(theta) for piece in parts.weight_pieces)
-        if parts.separable is not None and parts.separable.bounded:
-            cached += parts.separable.value(theta)
-        problem.__dict__["_value_at_zero"] = cached
-    return float(cached)
+def _is_nonnegative(problem: Problem) -> bool:
+    """Whether all terms are known to be nonnegative, so that the optimum is at least 0."""
+    known = problem.__dict__.get("_is_nonnegative")
+    if known is None:
+        known = all(_term_is_nonnegative(problem, number) for number in range(len(problem.terms)))
+        problem.__dict__["_is_nonnegative"] = known
+    return bool(known)
+
+
+def _term_is_nonnegative(problem: Problem, number: int) -> bool:
+    term, k = problem.terms[number], problem.n_outputs
+    if term.scale == 0.0:
+        return True
+    if term.target == "rows":
+        rows = len(getattr(term.atom, "y", ())) or problem.model.n_rows
+    else:
+        rows = problem.model.n_weights if term.target == "weights" else problem.model.n_rows
+    return term.atom.is_nonnegative((rows, k))

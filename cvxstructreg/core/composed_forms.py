@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
-from cvxstructreg.core.quadratic_form import QuadraticForm
+from cvxstructreg.core.quadratic_form import QuadraticForm, largest_row_sum
 
 #: A power with more than this share of its entries stored is kept dense.
 DENSE_SHARE = 0.3
@@ -55,6 +55,11 @@ class PowerForm(QuadraticForm):
     def largest_eigenvalue(self) -> float:
         """The same power of (an upper bound of) the largest eigenvalue of L."""
         return QuadraticForm(matrix=self.base).largest_eigenvalue ** self.power
+
+    @cached_property
+    def norm_bound(self) -> float:
+        """The same power of that of L."""
+        return largest_row_sum(self.base) ** self.power
 
     def half(self, w: Any) -> Any:
         """N w with L^p = N'N, for arrays and CVXPY expressions."""
@@ -127,6 +132,11 @@ class PulledForm(QuadraticForm):
         sizes = abs(self.design)
         bound = float(sizes.sum(axis=0).max()) * float(sizes.sum(axis=1).max())
         return self.form.largest_eigenvalue * bound
+
+    @cached_property
+    def norm_bound(self) -> float:
+        """That of M times a bound of the squared norm of |A|."""
+        return self.form.norm_bound * largest_row_sum(self.design) * largest_row_sum(self.design.T)
 
     @cached_property
     def main_diagonal(self) -> Array:

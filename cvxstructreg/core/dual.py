@@ -9,19 +9,18 @@ these can take it, made small enough by scaling all u_t down (:mod:`cvxstructreg
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from cvxstructreg.core.atom import Array
-from cvxstructreg.core.free_directions import free_directions, refit
+from cvxstructreg.core.free_directions import free_directions, linearised, refit
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.normal_form import NormalForm
+from cvxstructreg.core.round_off import REACH, UNIT
 from cvxstructreg.core.weight_dual import Dual, Known, Quadratic, WeightDual, dual_point
 from cvxstructreg.core.weight_dual import ScoreDual as ScoreDual
-
-if TYPE_CHECKING:
-    from cvxstructreg.core.problem import Problem
 
 
 def lower_bound(
@@ -46,13 +45,30 @@ def lower_bound(
     given = not directions.shape[1] and all(piece.number in dual for piece in parts.score_pieces)
     bound = -np.inf
     if given or not (parts.scores_are_smooth or directions.shape[1]):
-        bound = _bound(parts, _score_dual(parts, theta, scores, dual), dual, sweeps, known, quadratic)
+        bound = _bound(parts, _score_dual(parts, theta, b, scores, dual, known[0]), dual, sweeps, known, quadratic)
     if parts.scores_are_smooth and not known[0] - bound <= known[1] * abs(known[0]):
-        moved, _, its_scores = refit(parts, theta, b, scores, directions)
-        start = _score_dual(parts, moved, its_scores, {})
-        its_quadratic = quadratic if moved is theta else parts.quadratic_value_and_grad(moved)
-        bound = max(bound, _bound(parts, start, dual, sweeps, known, its_quadratic))
+        moved, its_b, its_scores = refit(parts, theta, b, scores, directions)
+        start = _score_dual(parts, moved, its_b, its_scores, {}, known[0])
+        if directions.shape[1]:
+            start = _along_free_directions(parts, moved, its_b, its_scores, directions, known[0]) or start
+        if start is not None:
+            moved = start.theta
+            its_quadratic = quadratic if moved is theta else parts.quadratic_value_and_grad(moved)
+            bound = max(bound, _bound(parts, start, dual, sweeps, known, its_quadratic))
     return bound
+
+
+def _along_free_directions(
+    parts: NormalForm, theta: Array, b: Array, scores: Array, directions: Array, objective: float
+) -> ScoreDual | None:
+    """Dual points in balance along all directions at once; None if a conjugate is infinite there."""
+    found = linearised(parts, theta, scores, directions)
+    if found is None:
+        return None
+    moved, ahead, points = found
+    if any(piece.conj(u) == np.inf for piece, u in zip(parts.score_pieces, points, strict=True)):
+        return None
+    return _with_errors(parts, ScoreDual(moved, ahead, tuple(points), _total(parts, ahead, points)), b, objective)
 
 
 def _free(parts: NormalForm, theta: Array) -> Array | None:
@@ -75,15 +91,27 @@ def _bound(
 
 def _function_bound(parts: NormalForm, start: ScoreDual) -> float:
     """The dual objective where the only term of the weights is the function norm: its conjugate is u'gram u / 4."""
-    total, cost = start.total, start.cost(parts)
+    total, cost, error = start.total, start.cost(parts), start.error
+    size, round_off = abs(cost), start.round_off(parts)
     if parts.function_forms:
         h = parts.model.scores(start.theta, np.zeros(parts.n_outputs))
-        total = total + parts.function_grad(h)  # taken at the gradient, where the conjugate is the value
-        cost += sum(scaled.value(h) for scaled in parts.function_forms)
-    return -cost - float(np.sum(total * parts.model.adjoint(total))) / (4.0 * parts.rkhs)
+        pull = parts.function_grad(h)
+        error += sum(scaled.grad_error(h) for scaled in parts.function_forms)
+        error += UNIT * (float(np.linalg.norm(total)) + float(np.linalg.norm(pull)))
+        total = total + pull  # taken at the gradient, where the conjugate is the value
+        its_cost = sum(scaled.value(h) for scaled in parts.function_forms)
+        cost, size = cost + its_cost, size + its_cost
+    square = float(np.sum(total * parts.model.adjoint(total))) / (4.0 * parts.rkhs)
+    # |gram_ij| <= roots_i roots_j: the round-off in total'gram total, and what an error in the total changes in it
+    roots = np.sqrt(np.maximum(parts.model.design.diagonal(), 0.0))
+    reach = float(np.sum(roots @ np.abs(total)))
+    round_off += reach * (UNIT * reach + 2.0 * error * float(np.linalg.norm(roots))) / (4.0 * parts.rkhs)
+    return -cost - square - UNIT * (size + abs(square)) - round_off
 
 
-def _score_dual(parts: NormalForm, theta: Array, scores: Array, dual: Dual) -> ScoreDual | None:
+def _score_dual(
+    parts: NormalForm, theta: Array, b: Array, scores: Array, dual: Dual, objective: float
+) -> ScoreDual | None:
     """Dual points of the score terms in the domains of their conjugates, with the sums the intercept asks for."""
     points = [dual_point(piece, scores, dual.get(piece.number)) for piece in parts.score_pieces]
     if _ignore_common_shifts(points):
@@ -94,15 +122,43 @@ def _score_dual(parts: NormalForm, theta: Array, scores: Array, dual: Dual) -> S
         taken = [u if isinstance(p.atom, Loss) else share * u for p, u in zip(parts.score_pieces, points, strict=True)]
         found = _balanced(parts, theta, share * scores, taken)
         if found is not None:
-            return found
+            return _with_errors(parts, found, b, objective)
     return None
+
+
+def _with_errors(parts: NormalForm, start: ScoreDual, b: Array, objective: float) -> ScoreDual:
+    """The dual points with the round-off in their total, and what their imbalance costs.
+
+    Column sums r that are not zero add r'b* to the bound, with the intercepts b* of the optimum. These are taken to be
+    within ``REACH`` times the size of the scores without intercept, or of a score that changes the objective by its own
+    size, of the intercepts b.
+    """
+    error = sum(scaled.grad_error(start.scores) for scaled in parts.score_forms)
+    if len(start.points) + len(parts.score_forms) > 1:
+        error += UNIT * sum(float(np.linalg.norm(u)) for u in start.points)
+        error += UNIT * sum(float(np.linalg.norm(scaled.grad(start.scores))) for scaled in parts.score_forms)
+    imbalance = 0.0
+    if parts.model.intercept:
+        sums = start.total.sum(axis=0, dtype=np.longdouble).astype(float)
+        weight = float(np.abs(start.total).sum())
+        unit = abs(objective) / weight if weight > 0 else 0.0
+        reach = REACH * np.maximum(np.abs(start.scores - b).max(axis=0), unit)
+        imbalance = float(np.sum(np.abs(sums) * reach - sums * b))
+        imbalance += error * np.sqrt(len(start.total)) * float(np.sum(reach + np.abs(b)))
+    return replace(start, error=error, imbalance=imbalance)
+
+
+def _total(parts: NormalForm, scores: Array, points: Sequence[Array]) -> Array:
+    """The derivative of the score terms by the scores."""
+    total = sum((scaled.grad(scores) for scaled in parts.score_forms), np.zeros_like(scores))
+    for piece, u in zip(parts.score_pieces, points, strict=True):
+        total = total + piece.adjoint(u)
+    return total
 
 
 def _balanced(parts: NormalForm, theta: Array, scores: Array, points: list[Array]) -> ScoreDual | None:
     """The dual points with the first loss moved so that all columns sum to zero, if it can."""
-    total = sum((scaled.grad(scores) for scaled in parts.score_forms), np.zeros_like(scores))
-    for piece, u in zip(parts.score_pieces, points, strict=True):
-        total = total + piece.adjoint(u)
+    total = _total(parts, scores, points)
     if not parts.model.intercept or _in_balance(total):
         return ScoreDual(theta, scores, tuple(points), total)
     for number, piece in enumerate(parts.score_pieces):
@@ -111,72 +167,15 @@ def _balanced(parts: NormalForm, theta: Array, scores: Array, points: list[Array
             moved = piece.atom.rebalance(points[number] / piece.scale, target / piece.scale)
             if moved is None:
                 return None
-            moved = piece.scale * moved
-            total = total + piece.adjoint(moved - points[number])
-            return ScoreDual(theta, scores, (*points[:number], moved, *points[number + 1 :]), total)
+            points = [*points[:number], piece.scale * moved, *points[number + 1 :]]
+            return ScoreDual(theta, scores, tuple(points), _total(parts, scores, points))
     return None
 
 
 def _ignore_common_shifts(points: list[Array]) -> bool:
     """Whether all dual points sum to zero over several classes."""
-    return all(u.shape[1] > 1 and np.all(np.abs(u.sum(axis=1)) <= 1e-9 * (1.0 + np.abs(u).sum(axis=1))) for u in points)
+    return all(u.shape[1] > 1 and np.all(np.abs(u.sum(axis=1)) <= 1e-9 * np.abs(u).sum(axis=1)) for u in points)
 
 
 def _in_balance(total: Array) -> bool:
     return bool(np.all(np.abs(total.sum(axis=0)) <= 1e-12 * np.abs(total).sum(axis=0)))
-
-
-def strong_convexity_bound(problem: Problem, theta: Array, b: Array) -> float:
-    """P(w+) - ||s||^2 / (2 mu) for a prox-gradient step w+ and a subgradient s there, where the form allows it.
-
-    It takes smooth terms of the scores, a strongly convex quadratic part and a single other term on the weights.
-    """
-    parts = problem.normal_form
-    mu = 2.0 * float(parts.ridge.min())
-    pieces = parts.weight_pieces
-    if mu <= 0 or not parts.scores_are_smooth or parts.separable is not None or len(pieces) != 1:
-        return -np.inf
-    if pieces[0].K is not None or parts.rkhs:
-        return -np.inf
-    none = np.zeros((theta.shape[0], 0))
-
-    def gradient(theta: Array, b: Array) -> tuple[Array, Array]:
-        theta, b, scores = refit(parts, theta, b, parts.model.scores(theta, b), none)
-        return parts.model.adjoint(parts.smooth_score_grad(scores)) + parts.quadratic_grad(theta), b
-
-    slope, _ = gradient(theta, b)
-    step = 1.0 / max(mu, float(np.linalg.norm(slope)) / max(float(np.linalg.norm(theta)), 1e-3))
-    moved = pieces[0].atom.prox(theta - step * slope, step * pieces[0].scale)
-    slope_moved, b_moved = gradient(moved, b)
-    subgradient = (theta - moved) / step - slope + slope_moved
-    return problem.value_at(moved, b_moved) - float(np.sum(subgradient**2)) / (2.0 * mu)
-
-
-def kkt_residual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> float:
-    """The relative violation of the optimality conditions, by one prox step for every term."""
-    scores = parts.model.scores(theta, b)
-    total = sum((scaled.grad(scores) for scaled in parts.score_forms), np.zeros_like(scores))
-    worst = 0.0
-    left = -parts.quadratic_grad(theta)
-    for piece in parts.pieces:
-        on_scores = piece in parts.score_pieces
-        z = piece.forward(scores if on_scores else theta)
-        u, x = piece.grad(z) if piece.is_smooth else None, z
-        if u is None:
-            given = dual.get(piece.number)
-            given = piece.prox_conj(z, 1.0)[0] if given is None else given
-            u, x = piece.prox_conj(given + z, 1.0)
-        worst = max(worst, float(np.linalg.norm(z - x)) / (1.0 + float(np.linalg.norm(z))))
-        if on_scores:
-            total = total + piece.adjoint(u)
-        else:
-            left = left - piece.adjoint(u)
-    if parts.function_forms:
-        left = left - parts.model.adjoint(parts.function_grad(scores - b))
-    pull = parts.model.adjoint(total)
-    left = left - pull - 2.0 * parts.rkhs * (scores - b if parts.rkhs else 0.0)
-    if parts.separable is not None:
-        left = theta - parts.separable.prox(theta + left, 1.0)
-    scale = 1.0 + float(np.linalg.norm(pull))
-    balance = float(np.abs(total.sum(axis=0)).max()) if parts.model.intercept else 0.0
-    return max(worst, float(np.linalg.norm(left)) / scale, balance / (1.0 + float(np.abs(total).sum())))

@@ -15,6 +15,8 @@ from cvxstructreg.core.quadratic_form import DENSE_LIMIT
 
 #: More free numbers than this are not minimised over.
 MOST_FREE = 500
+#: Newton steps at most; the shortest step that is tried; and a gradient, relative to the sum that it is, that is zero.
+MOST_STEPS, SHORTEST, BALANCED = 50, 1e-10, 1e-14
 
 
 def free_directions(parts: NormalForm, theta: Array) -> Array | None:
@@ -30,7 +32,7 @@ def free_directions(parts: NormalForm, theta: Array) -> Array | None:
         return none
     if d <= DENSE_LIMIT and (parts.weight_forms or parts.piece_diagonal is None):
         values, vectors = np.linalg.eigh(parts.coverage + np.diag(held.astype(float)))
-        basis = vectors[:, values <= 1e-12 * max(1.0, values[-1])]
+        basis = vectors[:, values <= 1e-12 * values[-1]]
     else:
         free = np.flatnonzero(~(held | (parts.coverage_diagonal > 0)))
         if free.size > MOST_FREE:
@@ -55,45 +57,88 @@ def refit(parts: NormalForm, theta: Array, b: Array, start: Array, directions: A
 
     ``start`` are the scores at (theta, b).
     """
-    k, q = parts.n_outputs, directions.shape[1]
-    columns = np.asarray(parts.model.design @ directions) if q else np.zeros((parts.model.n_rows, 0))
-    if parts.model.intercept:
-        columns = np.column_stack([columns, np.ones(parts.model.n_rows)])
-    if columns.shape[1] == 0:
+    columns, directions = _unit_columns(parts, directions)
+    q, m = directions.shape[1], columns.shape[1]
+    if m == 0:
         return theta, b, start
-
-    def state(a: Array) -> tuple[Array, Array, Array]:
+    a, scores, current = np.zeros((m, parts.n_outputs)), start, np.inf
+    sizes = np.abs(columns).T
+    for _ in range(MOST_STEPS):
         moved = theta + directions @ a[:q] if q else theta
-        shifted = b + a[q] if parts.model.intercept else b
-        return moved, shifted, start + columns @ a
-
-    def value(a: Array) -> float:
-        moved, _, scores = state(a)
-        total = sum(piece.value(scores) for piece in parts.score_pieces)
-        total += sum(form.value(scores) for form in parts.score_forms)
-        return float(total + parts.quadratic_value(moved) if q else total)
-
-    a = np.zeros((columns.shape[1], k))
-    current = value(a)
-    for _ in range(50):
-        moved, _, scores = state(a)
         slope = parts.smooth_score_grad(scores)
         gradient = columns.T @ slope
         if q:
             gradient[:q] += directions.T @ parts.quadratic_grad(moved)
-        if np.all(np.abs(gradient) <= 1e-14 * (np.abs(columns).T @ np.abs(slope) + 1e-300)):
+        if np.all(np.abs(gradient) <= BALANCED * (sizes @ np.abs(slope))):
             break
+        current = _value(parts, moved, scores, q) if current == np.inf else current
         step = _newton_step(parts, columns, directions, scores, gradient)
+        change = columns @ step
         length = 1.0
-        while length > 1e-4:
-            trial = value(a - length * step)
-            if trial <= current + 1e-15 * abs(current):
+        while length > SHORTEST:
+            ahead = scores - length * change
+            trial = _value(parts, moved - length * (directions @ step[:q]) if q else theta, ahead, q)
+            if trial <= current + 4.0 * np.finfo(float).eps * abs(current):
                 break
             length *= 0.5
         else:
             break
-        a, current = a - length * step, trial
-    return state(a)
+        a, scores, current = a - length * step, ahead, trial
+    shift = a[q] / np.sqrt(parts.model.n_rows) if parts.model.intercept else 0.0
+    return (theta + directions @ a[:q] if q else theta), b + shift, scores
+
+
+def linearised(
+    parts: NormalForm, theta: Array, scores: Array, directions: Array
+) -> tuple[Array, Array, list[Array]] | None:
+    """(theta', scores', points): the dual points after one more Newton step, along which all terms are linear.
+
+    The points of the pieces are u - H p, with H the Hessian at the scores and p the change of the scores. They are in
+    balance along all directions up to the round-off of a linear system, whereas gradients are in balance only as far as
+    the Newton method has converged. None if a piece cannot give its Hessian.
+    """
+    columns, directions = _unit_columns(parts, directions)
+    q = directions.shape[1]
+    if not parts.scores_are_smooth:
+        return None
+    points = [piece.grad(piece.forward(scores)) for piece in parts.score_pieces]
+    step = np.zeros((columns.shape[1], parts.n_outputs))
+    for _ in range(2):  # the second step removes the round-off of the first
+        ahead, moved = scores - columns @ step, theta - directions @ step[:q]
+        total = sum((scaled.grad(ahead) for scaled in parts.score_forms), np.zeros_like(scores))
+        for piece, u in zip(parts.score_pieces, points, strict=True):
+            total += piece.adjoint(u)
+        gradient = columns.T @ total
+        gradient[:q] += directions.T @ parts.quadratic_grad(moved)
+        more = _newton_step(parts, columns, directions, scores, gradient)
+        change = columns @ more
+        points = [
+            u - piece.scale * piece.atom.hessp(piece.forward(scores), piece.forward(change))
+            for piece, u in zip(parts.score_pieces, points, strict=True)
+        ]
+        step += more
+    return theta - directions @ step[:q], scores - columns @ step, points
+
+
+def _unit_columns(parts: NormalForm, directions: Array) -> tuple[Array, Array]:
+    """The scores of the directions, and of the intercept if there is one, and the directions: scores of length one."""
+    columns = np.zeros((parts.model.n_rows, 0))
+    if directions.shape[1]:
+        columns = np.asarray(parts.model.design @ directions)
+        norms = np.linalg.norm(columns, axis=0)
+        norms[norms == 0.0] = 1.0
+        columns, directions = columns / norms, directions / norms
+    if parts.model.intercept:
+        n = parts.model.n_rows
+        columns = np.column_stack([columns, np.full(n, 1.0 / np.sqrt(n))])
+    return columns, directions
+
+
+def _value(parts: NormalForm, theta: Array, scores: Array, q: int) -> float:
+    """The smooth terms of the scores, and the quadratic terms of the weights if these are moved."""
+    total = sum(piece.value(scores) for piece in parts.score_pieces)
+    total += sum(form.value(scores) for form in parts.score_forms)
+    return float(total + parts.quadratic_value(theta) if q else total)
 
 
 def _newton_step(parts: NormalForm, columns: Array, directions: Array, scores: Array, gradient: Array) -> Array:
@@ -108,8 +153,9 @@ def _newton_step(parts: NormalForm, columns: Array, directions: Array, scores: A
         pulled = [parts.quadratic_grad(np.repeat(x[:, None], k, axis=1))[:, 0] for x in directions.T]
         _add_to_each_output(hessian[:q, :, :q, :], directions.T @ np.column_stack(pulled))
     flat = hessian.reshape(m * k, m * k)
-    step = np.linalg.lstsq((flat + flat.T) / 2, gradient.ravel(), rcond=1e-13)[0]
-    return np.clip(step.reshape(m, k), -1e3, 1e3)
+    if flat.size == 1:
+        return gradient / flat if flat[0, 0] > 0 else np.zeros_like(gradient)
+    return np.asarray(np.linalg.lstsq((flat + flat.T) / 2, gradient.ravel(), rcond=1e-13)[0].reshape(m, k))
 
 
 def _add_to_each_output(hessian: Array, block: Array) -> None:

@@ -33,6 +33,9 @@ class Loss(Atom):
     sample_weight: Any = None
 
     target: ClassVar[str] = "rows"
+    #: Whether the loss is smallest at finite scores. The logistic loss is not: it falls forever along a direction that
+    #: separates the classes.
+    attains_infimum: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         y = self._encode(self.y)
@@ -63,6 +66,14 @@ class Loss(Atom):
         """Bounds of the domain of the conjugate, for losses that are a sum over rows of functions of one score."""
         raise TypeError(f"the conjugate of {type(self).__name__} has no box domain")
 
+    def into_domain(self, u: Array) -> Array:
+        """u clipped to :meth:`dual_box`, where the loss has one."""
+        return u if type(self).dual_box is Loss.dual_box else np.clip(u, *self.dual_box())
+
+    def constants(self) -> list[Array]:
+        """Rows of scores, equal for all examples, at which a loss without gradient may be smallest."""
+        return [np.zeros(self.n_outputs)]
+
     def rebalance(self, u: Array, target: Array) -> Array | None:
         """The u' near u in the domain of the conjugate whose column sums are ``target``; None if there is none.
 
@@ -88,7 +99,7 @@ class Loss(Atom):
 def shift_into_box(u: Array, lower: Array, upper: Array, total: float) -> Array | None:
     """clip(u - mu, lower, upper) with the mu that makes it sum to ``total``, by safeguarded Newton steps."""
     size = float(np.abs(u).sum())
-    slack = 1e-12 * (1.0 + size)
+    slack = 1e-12 * (size + abs(total))
     if lower.sum() > total + slack or upper.sum() < total - slack:
         return None
 
@@ -97,7 +108,7 @@ def shift_into_box(u: Array, lower: Array, upper: Array, total: float) -> Array 
         free = np.count_nonzero((shifted > lower) & (shifted < upper))
         return np.atleast_1d(total - shifted.sum()), np.atleast_1d(float(free))
 
-    finite = np.concatenate([u, lower[np.isfinite(lower)], upper[np.isfinite(upper)], [total, 1.0]])
+    finite = np.concatenate([u, lower[np.isfinite(lower)], upper[np.isfinite(upper)], [total]])
     reach = 4.0 * float(np.abs(finite).max())
     accuracy = np.array([1e-15 * max(reach, size)])  # what is left of it in the sum
     mu = increasing_root(minus_excess, np.array([-reach]), np.array([reach]), np.zeros(1), accuracy)

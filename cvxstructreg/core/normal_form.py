@@ -15,6 +15,7 @@ from cvxstructreg.core.composed_forms import PulledForm
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.quadratic_form import DENSE_LIMIT, QuadraticForm, squared_columns, to_dense
+from cvxstructreg.core.round_off import UNIT
 from cvxstructreg.core.selection import Selection
 from cvxstructreg.core.separable import Separable
 
@@ -54,6 +55,10 @@ class Piece:
         """(scale * atom)*(u)."""
         return self.scale * conjugate(self.atom, u / self.scale)
 
+    def into_domain(self, u: Array) -> Array:
+        """A point near u in the domain of the conjugate."""
+        return self.scale * self.atom.into_domain(u / self.scale)
+
     def prox_conj(self, v: Array, step: float) -> tuple[Array, Array]:
         """The dual point prox of step * (scale * atom)* at v, and the primal point it belongs to (Moreau)."""
         x = self.atom.prox(v / step, self.scale / step)
@@ -80,6 +85,10 @@ class ScaledForm:
     def value(self, x: Array) -> float:
         """scale * x'Mx."""
         return self.scale * self.form.value(x)
+
+    def grad_error(self, x: Array) -> float:
+        """The norm of the round-off in the gradient."""
+        return 2.0 * UNIT * self.scale * self.form.norm_bound * float(np.linalg.norm(x))
 
     def grad(self, x: Array) -> Array:
         """2 scale M x."""

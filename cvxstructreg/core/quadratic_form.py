@@ -135,6 +135,13 @@ class QuadraticForm:
         return float(np.sum(residual**2)), np.asarray(self._adjoint_factor @ residual)
 
     @cached_property
+    def norm_bound(self) -> float:
+        """An upper bound of the norm of |M| from sums of rows and columns: round-off is measured by it."""
+        if self.factor is None:
+            return largest_row_sum(self._matrix)
+        return largest_row_sum(self.factor) * largest_row_sum(self.factor.T)
+
+    @cached_property
     def largest_eigenvalue(self) -> float:
         """An upper bound of the largest eigenvalue of M: exact for small forms."""
         if self.size <= DENSE_LIMIT:
@@ -231,6 +238,11 @@ class DiagonalForm(QuadraticForm):
         """The weights."""
         return self._weights
 
+    @cached_property
+    def norm_bound(self) -> float:
+        """The largest weight."""
+        return float(self._weights.max(initial=0.0))
+
     def apply(self, w: Array) -> Array:
         """M w."""
         return self._weights.reshape(-1, *(1,) * (w.ndim - 1)) * w
@@ -243,6 +255,11 @@ class DiagonalForm(QuadraticForm):
         """(w'Mw, M w)."""
         product = self.apply(w)
         return float(np.vdot(w, product)), product
+
+
+def largest_row_sum(matrix: Any) -> float:
+    """max_i sum_j |A_ij| of a dense or sparse matrix."""
+    return float(np.max(np.asarray(abs(matrix).sum(axis=1)), initial=0.0))
 
 
 def squared_columns(matrix: Any) -> Array:

@@ -12,6 +12,7 @@ from cvxstructreg.core.atom import Array
 from cvxstructreg.core.normal_form import NormalForm, Piece
 from cvxstructreg.core.quadratic_conjugate import excess_cost
 from cvxstructreg.core.quadratic_form import DENSE_LIMIT
+from cvxstructreg.core.round_off import REACH, UNIT
 from cvxstructreg.core.selection import COMPILE_FROM
 
 #: Dual points by the number of their term; an objective and a relative gap that is enough; the quadratic terms of the
@@ -23,6 +24,10 @@ Quadratic = tuple[float, Array]
 #: Sweeps over blocks between two looks at what they achieved; up to this many numbers other ways are tried too; an
 #: excess that is not worth a search, relative to the absolute values.
 SWEEPS_AT_ONCE, SMALL_STACK, NEGLIGIBLE = 5, 2_000, 1e-10
+#: An excess of up to so many times the round-off is dropped, and charged.
+DROPPED = 30.0
+#: The ridge that stands in for a missing one while dual points are looked for, relative to that of the weights.
+SMALL_RIDGE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +38,22 @@ class ScoreDual:
     scores: Array
     points: tuple[Array, ...]  # one for each score piece
     total: Array  # n x k: the derivative of the score terms by the scores
+    error: float = 0.0  # the norm of the round-off in the total, where several terms add up to it
+    imbalance: float = 0.0  # what the round-off in the balance of intercepts and free directions may cost
 
     def cost(self, parts: NormalForm, s: float = 1.0) -> float:
         """The conjugates of all score terms at s times the dual point."""
         pieces = sum(piece.conj(s * u) for piece, u in zip(parts.score_pieces, self.points, strict=True))
         # a quadratic term was taken at its gradient, where the conjugate is the value
         return float(pieces + s**2 * sum(scaled.value(self.scores) for scaled in parts.score_forms))
+
+    def round_off(self, parts: NormalForm) -> float:
+        """What round-off may have changed in the cost: conjugates are differences of <u, z> and values."""
+        products = 0.0
+        for piece, u in zip(parts.score_pieces, self.points, strict=True):
+            z = piece.forward(self.scores)
+            products += float(np.vdot(np.abs(u), np.abs(z)))
+        return UNIT * products + self.error * float(np.linalg.norm(self.scores)) + self.imbalance
 
 
 def dual_point(piece: Piece, x: Array, u: Array | None) -> Array:
@@ -49,23 +64,23 @@ def dual_point(piece: Piece, x: Array, u: Array | None) -> Array:
     accuracy of a solver.
     """
     if u is not None and _cost(piece, u, 1.0) < np.inf:
-        return u
+        return u if piece.atom.can("dual_norm") else piece.into_domain(u)
     z = piece.forward(x)
     if u is None and piece.is_smooth:
         return piece.grad(z)
     size = float(np.linalg.norm(x)) or 1.0
     if u is None:
         tau = 1e4 * piece.scale / size
-        return piece.prox_conj(tau * z, tau)[0]
+        return piece.into_domain(piece.prox_conj(tau * z, tau)[0])
     tau = (float(np.linalg.norm(u)) or piece.scale) / size
-    return piece.prox_conj(u + tau * z, tau)[0]
+    return piece.into_domain(piece.prox_conj(u + tau * z, tau)[0])
 
 
 def _cost(piece: Piece, u: Array, t: float) -> float:
     """(scale * atom)*(t u), without a copy of u for norms: they are homogeneous."""
     if piece.atom.can("conj"):
         return piece.conj(u if t == 1.0 else t * u)
-    return 0.0 if t * piece.atom.dual_norm(u) <= (1.0 + 1e-12) * piece.scale else np.inf
+    return 0.0 if t * piece.atom.dual_norm(u) <= (1.0 + UNIT) * piece.scale else np.inf
 
 
 class WeightDual:
@@ -81,6 +96,12 @@ class WeightDual:
         pull = parts.model.adjoint(start.total)
         self.left = -pull - self.gradient  # what separable part and pieces have to take
         self.pull = pull
+        self.unit = self._score_unit(known[0])
+        sizes = np.linalg.norm(start.total, axis=0) + start.error / UNIT
+        self.noise = UNIT * parts.column_norms[:, None] * sizes  # the round-off in the pull
+        self.form_error = sum(scaled.grad_error(start.theta) for scaled in parts.weight_forms)
+        self.round_off = start.round_off(parts) + self.form_error * float(np.linalg.norm(start.theta))
+        self.round_off += float(np.vdot(self.noise, np.abs(start.theta)))
         self.points = [dual_point(piece, start.theta, dual.get(piece.number)) for piece in parts.weight_pieces]
         self.taken = self._sum(self.points)
         # on many groups sweeps are dear, and who has a dual point has made them
@@ -95,6 +116,11 @@ class WeightDual:
         gap = objective + self.quadratic + self.start.cost(self.parts)  # of a dual point without excess
         part = gap / abs(objective) if np.isfinite(gap) and objective else 0.0
         return max(NEGLIGIBLE, 0.1 * tol, 0.1 * part, 0.9 * tol - part)
+
+    def _score_unit(self, objective: float) -> float:
+        """A score that changes the objective by about its own size."""
+        total = float(np.abs(self.start.total).sum())
+        return abs(objective) / total if total > 0 else 0.0
 
     def _sum(self, points: list[Array]) -> Array:
         """sum_t K_t'q_t."""
@@ -114,20 +140,29 @@ class WeightDual:
             bounds.append(self._exact_quadratic())
         return max(bounds)
 
-    def _excess(self, s: float, taken: Array) -> tuple[Array, Array]:
-        """What is left for the separable part, and what of it the separable part cannot take; all times s."""
+    def _excess(self, s: float, taken: Array) -> tuple[Array, Array, float]:
+        """What is left for the separable part, what of it the separable part cannot take, and what was dropped.
+
+        All times s. An excess that is nothing but round-off is dropped where it could not be paid for; the last number
+        is what that may change in the bound.
+        """
         left = s * (self.left - taken) if self.points else s * self.left
         absorbed = self.parts.separable.absorb(left) if self.parts.separable is not None else np.zeros_like(left)
         excess = left - absorbed
-        where = np.nonzero(excess)
+        dropped = 0.0
+        where = np.nonzero(excess if not self.any_ridged else np.where(self.ridged, 0.0, excess))
         if where[0].size:
-            excess[where] = np.where(np.abs(excess[where]) <= self._noise(where), 0.0, excess[where])
-        return absorbed, excess
+            small = np.abs(excess[where]) <= DROPPED * (self.noise[where] + UNIT * np.abs(self.gradient[where]))
+            at = where[0][small], where[1][small]
+            dropped = float(np.vdot(np.abs(excess[at]), self._reach(at)))
+            excess[at] = 0.0
+        return absorbed, excess, dropped
 
-    def _noise(self, where: Any) -> Array:
-        """The round-off in what is left, there."""
-        size = self.parts.column_norms[where[0]] * np.linalg.norm(self.start.total, axis=0)[where[1]]
-        return np.asarray(1e-13 * (size + np.abs(self.gradient[where])))
+    def _reach(self, where: Any) -> Array:
+        """How far these weights may be from zero at the optimum."""
+        norms = self.parts.column_norms[where[0]]
+        unit = np.divide(self.unit, norms, out=np.zeros_like(norms), where=norms > 0)
+        return np.asarray(REACH * np.maximum(np.abs(self.start.theta[where]), unit))
 
     def _stuck(self, taken: Array) -> Array:
         """The excess on features without strongly convex term."""
@@ -136,17 +171,36 @@ class WeightDual:
 
     def _bound(self, s: float, points: list[Array], taken: Array) -> float:
         """The dual objective with all dual points scaled by s; -inf if infeasible."""
-        absorbed, excess = self._excess(s, taken)
+        absorbed, excess, dropped = self._excess(s, taken)
         cost = s**2 * self.quadratic
+        size = cost + dropped / UNIT
         if excess.any():
             if not self.any_ridged or np.any((excess != 0) & ~self.ridged):
                 return -np.inf
             # conjugate of the quadratic part at 2M(s theta) + excess
-            cost += s * float(np.sum(self.start.theta * excess)) + excess_cost(self.parts, excess)
+            linear, square = s * float(np.vdot(self.start.theta, excess)), excess_cost(self.parts, excess)
+            cost += linear + square
+            size += abs(linear) + square
         if self.parts.separable is not None and self.parts.separable.bounded:  # absolute values take it for nothing
-            cost += self.parts.separable.conj(absorbed)
-        cost += sum(_cost(piece, q, s) for piece, q in zip(self.parts.weight_pieces, points, strict=True))
-        return -cost - self.start.cost(self.parts, s)
+            taken_by_bounds = self.parts.separable.conj(absorbed)
+            cost, size = cost + taken_by_bounds, size + abs(taken_by_bounds)
+        for piece, q in zip(self.parts.weight_pieces, points, strict=True):
+            conj = _cost(piece, q, s)
+            cost, size = cost + conj, size + abs(conj)
+        scores = self.start.cost(self.parts, s)
+        size += abs(scores)
+        return -cost - scores - UNIT * size - self.round_off - self._paid_by_ridge(excess)
+
+    def _paid_by_ridge(self, excess: Array) -> float:
+        """What the ridge pays at most for the round-off in what is left."""
+        if not self.any_ridged:
+            return 0.0
+        held = self.ridged[:, 0]
+        ridge, noise, excess = self.parts.ridge[held][:, None], self.noise[held], np.abs(excess[held])
+        paid = float(np.sum(noise * (2.0 * excess + noise) / ridge))
+        least = float(ridge.min())
+        paid += self.form_error * (2.0 * float(np.linalg.norm(excess)) + self.form_error) / least
+        return 0.25 * paid
 
     def _scaled_down(self, points: list[Array], taken: Array, stuck: Array) -> float:
         """All dual points times the largest s <= 1 that makes them feasible, where ``stuck`` is too much."""
@@ -154,6 +208,8 @@ class WeightDual:
         for piece, q in zip(self.parts.weight_pieces, points, strict=True):
             if piece.atom.can("dual_norm"):
                 s = min(s, 1.0 / max(1.0, piece.atom.dual_norm(q) / piece.scale))
+            elif _cost(piece, q, s) == np.inf:
+                s = _largest_factor(piece, q, s)
         if stuck.any():
             if self.parts.separable is None:
                 return -np.inf
@@ -186,8 +242,10 @@ class WeightDual:
             self.points = [piece.prox_conj(piece.forward(beyond), 1.0)[0] for piece in self.parts.weight_pieces]
         elif self._swept(sweeps):
             return
-        else:
+        elif all(piece.atom.can("dual_norm") for piece in self.parts.weight_pieces):
             self._project(sweeps)
+        else:
+            self._balance(sweeps)
         self.taken = self._sum(self.points)
 
     def _picked_once(self) -> bool:
@@ -219,9 +277,43 @@ class WeightDual:
             momentum = 1.0 if uphill else momentum
             following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
             trial = [m + ((momentum - 1.0) / following) * (m - q) for m, q in zip(moved, points, strict=True)]
-            if any(piece.atom.can("dual_norm") for piece in pieces):
-                trial = [_inside(piece, q) for piece, q in zip(pieces, trial, strict=True)]
+            trial = [_inside(piece, q) for piece, q in zip(pieces, trial, strict=True)]
             points, momentum = moved, following
+
+    def _balance(self, sweeps: int) -> None:
+        """Accelerated proximal gradient steps on the cost of the dual points and of the excess they leave.
+
+        The conjugate of a piece that is no norm has a cost of its own, which is weighed against that of the excess x:
+        <theta, x> + ||x||^2 / (4 ridge), where absolute values may take any part of x that is within their weights.
+        """
+        pieces, theta = self.parts.weight_pieces, self.start.theta
+        if len(pieces) == 1 and pieces[0].K is None and _cost(pieces[0], self.left, 1.0) < np.inf:
+            self.points = [self.left]
+            return
+        ridge = self.parts.ridge
+        least = float(ridge.min())
+        if least <= 0.0:  # a small ridge in its place: what is then left over is shared out or scaled away later
+            least = SMALL_RIDGE * float(np.linalg.norm(self.left)) / (float(np.linalg.norm(theta)) or 1.0)
+        step = 2.0 * least / self.parts.piece_norm
+        weights = 0.0 if self.parts.separable is None else self.parts.separable.weights
+        points, trial, momentum = self.points, self.points, 1.0
+        for _ in range(sweeps):
+            left = self.left - self._sum(trial)
+            excess = np.clip(-2.0 * least * theta, left - weights, left + weights)
+            slope = theta + excess / (2.0 * least)
+            moved = [
+                piece.prox_conj(q + step * piece.forward(slope), step)[0]
+                for piece, q in zip(pieces, trial, strict=True)
+            ]
+            change = sum(float(np.sum((m - t) ** 2)) for m, t in zip(moved, trial, strict=True))
+            uphill = sum(float(np.sum((t - m) * (m - q))) for t, m, q in zip(trial, moved, points, strict=True)) > 0
+            momentum = 1.0 if uphill else momentum
+            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+            trial = [m + ((momentum - 1.0) / following) * (m - q) for m, q in zip(moved, points, strict=True)]
+            points, momentum = moved, following
+            if change <= (NEGLIGIBLE * float(np.linalg.norm(self.left))) ** 2:
+                break
+        self.points = [piece.into_domain(q) for piece, q in zip(pieces, points, strict=True)]
 
     def _swept(self, sweeps: int) -> bool:
         """Sweeps over the blocks of the pieces, where they all offer them; whether nothing else needs to be tried."""
@@ -269,11 +361,28 @@ class WeightDual:
             return -np.inf
         values, vectors = spectrum
         coordinates = vectors.T @ -self.pull
-        kept = values > len(values) * np.finfo(float).eps * max(values[-1], 0.0)
-        everywhere = np.nonzero(np.ones(self.pull.shape, dtype=bool))
-        if np.linalg.norm(coordinates[~kept]) > float(np.linalg.norm(self._noise(everywhere))):
+        # eigenvalues are known up to round-off of the largest, but not below the ridge
+        values = np.maximum(values - len(values) * np.finfo(float).eps * max(values[-1], 0.0), self.parts.ridge.min())
+        kept = values > 0.0
+        noise = float(np.linalg.norm(self.noise)) + UNIT * float(np.linalg.norm(self.pull))
+        rest = float(np.linalg.norm(coordinates[~kept]))
+        if rest > DROPPED * noise:
             return -np.inf
-        return -float(np.sum(coordinates[kept] ** 2 / (4.0 * values[kept, None]))) - self.start.cost(self.parts)
+        everywhere = np.nonzero(np.ones(self.pull.shape, dtype=bool))
+        dropped = rest * float(np.linalg.norm(self._reach(everywhere)))
+        sizes = np.abs(coordinates[kept])
+        squares = float(np.sum((sizes**2 + noise * (2.0 * sizes + noise)) / (4.0 * values[kept, None])))
+        cost = self.start.cost(self.parts)
+        return -squares - cost - UNIT * (squares + abs(cost)) - dropped - self.round_off
+
+
+def _largest_factor(piece: Piece, q: Array, s: float) -> float:
+    """The largest t <= s, up to a few digits, for which the conjugate is finite at t q; 0 if there is none."""
+    low, high = 0.0, s
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if _cost(piece, q, middle) < np.inf else (low, middle)
+    return low
 
 
 def _inside(piece: Piece, q: Array) -> Array:

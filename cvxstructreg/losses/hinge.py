@@ -48,9 +48,13 @@ class Hinge(BinaryLoss):
     def conj(self, u: Array) -> float:
         """sum y u with -y u in [0, s]."""
         a, s = -self.y * u, self.weight_column
-        if np.any((a < -1e-12 * (1 + s)) | (a > s + 1e-12 * (1 + s))):
+        if np.any((a < -1e-12 * s) | (a > s + 1e-12 * s)):
             return np.inf
         return float(-np.sum(a))
+
+    def constants(self) -> list[Array]:
+        """The kinks -1 and 1 of a constant score."""
+        return [np.array([-1.0]), np.array([1.0])]
 
     def hinges(self) -> tuple[Array, Array]:
         """The labels and the weights of the rows."""

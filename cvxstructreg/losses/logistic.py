@@ -31,6 +31,7 @@ class Logistic(BinaryLoss):
     1.3863
     """
 
+    attains_infimum: ClassVar[bool] = False
     formula: ClassVar[str] = "sum_i s_i log(1 + exp(-y_i f_i))"
     convention: ClassVar[str] = "summed over rows (not averaged), y in {-1, +1}"
 
@@ -77,7 +78,7 @@ class Logistic(BinaryLoss):
         """sum s (q log q + (1 - q) log(1 - q)) with q = -y u / s in [0, 1]."""
         s = self.weight_column
         q = np.where(s > 0, -self.y * u / np.where(s > 0, s, 1.0), 0.0)
-        if np.any((q < -1e-12) | (q > 1.0 + 1e-12)) or np.any(np.abs(u[s == 0]) > 1e-12):
+        if np.any((q < -1e-12) | (q > 1.0 + 1e-12)) or np.any(u[s == 0]):
             return np.inf
         q = np.clip(q, 0.0, 1.0)
         return float(np.sum(s * (xlogy(q, q) + xlogy(1.0 - q, 1.0 - q))))

@@ -80,12 +80,21 @@ class MulticlassHinge(Loss):
         """-1/(k-1) sum r with u = r centred, 0 <= r_ij <= s_i, r_i,y_i = 0."""
         return centred_hinge.conj(u, self._costs, self._tau, power=1)
 
+    def into_domain(self, u: Array) -> Array:
+        """r clipped to 0 <= r_ij <= s_i."""
+        return centred_hinge.into_domain(u, self._costs, power=1)
+
+    def constants(self) -> list[Array]:
+        """Zero, and the code of each class: 1 for the class and -1/(k-1) for the others."""
+        k = self.n_outputs
+        return [np.zeros(k), *(np.where(np.arange(k) == j, 1.0, self._tau) for j in range(k))]
+
     def rebalance(self, u: Array, target: Array) -> Array | None:
         """In r the columns may sum to ``target`` plus any common number: choose it near u, then shift and clip."""
         costs = self._costs
         r = np.clip(centred_hinge.multipliers(u, costs), 0.0, costs)
         lowest, highest = np.max(-target), np.min(costs.sum(axis=0) - target)
-        if lowest > highest + 1e-12 * (1.0 + costs.sum()):  # they are equal where all hinges are active
+        if lowest > highest + 1e-12 * costs.sum():  # they are equal where all hinges are active
             return None
         common = np.clip(np.mean(r.sum(axis=0) - target), lowest, highest)
         for j in range(r.shape[1]):

@@ -35,6 +35,7 @@ class Multinomial(Loss):
 
     classes: Any = None
 
+    attains_infimum: ClassVar[bool] = False
     formula: ClassVar[str] = "sum_i s_i (log sum_j exp(F_ij) - F_i,y_i)"
     convention: ClassVar[str] = "summed over rows (not averaged), one column of F for each class"
 
@@ -127,10 +128,19 @@ class Multinomial(Loss):
         """sum s p log p with p = onehot(y) + u / s on the simplex."""
         p = self._probabilities(u)
         off_simplex = (p < -1e-12).any() or np.any(np.abs(p.sum(axis=1) - 1.0) > 1e-10)
-        if off_simplex or np.any(np.abs(u[self.sample_weight == 0]) > 1e-12):
+        if off_simplex or np.any(u[self.sample_weight == 0]):
             return np.inf
         p = np.maximum(p, 0.0)
         return float(np.sum(self.weight_column * xlogy(p, p)))
+
+    def into_domain(self, u: Array) -> Array:
+        """Probabilities that are nonnegative and sum to one."""
+        p = np.maximum(self._probabilities(u), 0.0)
+        return self.weight_column * (p / p.sum(axis=1, keepdims=True) - self.y)
+
+    def is_nonnegative(self, shape: tuple[int, int]) -> bool:
+        """True: logsumexp(F_i) is at least each entry of the row, which CVXPY's rules of signs do not see."""
+        return True
 
     def rebalance(self, u: Array, target: Array) -> Array | None:
         """Tilt the probabilities, p_ij e^(b_j), until the columns sum to ``target``: Newton in b."""
@@ -138,11 +148,11 @@ class Multinomial(Loss):
         wanted = target + self.weight_column.T @ self.y
         with np.errstate(divide="ignore"):
             logs = np.log(p)
-        b = np.zeros(self.n_outputs)
+        b, total = np.zeros(self.n_outputs), float(self.weight_column.sum())
         for _ in range(50):
             q = softmax(logs + b)
             miss = np.ravel(self.weight_column.T @ q - wanted)
-            if np.abs(miss).max() <= 1e-13 * (1.0 + np.abs(wanted).max()):
+            if np.abs(miss).max() <= 1e-14 * total:
                 return self.weight_column * (q - self.y)
             hessian = np.diag(np.ravel(self.weight_column.T @ q)) - (self.weight_column * q).T @ q
             b = b - np.clip(np.linalg.lstsq(hessian, miss, rcond=1e-12)[0], -2.0, 2.0)

@@ -76,7 +76,7 @@ class Squared(Loss):
     def conj(self, u: Array) -> float:
         """sum u y + u^2 / (2 s); rows of weight zero need u = 0."""
         s = np.broadcast_to(self.weight_column, u.shape)
-        if np.any(np.abs(u[s == 0]) > 1e-12):
+        if np.any(u[s == 0]):
             return np.inf
         return float(np.sum(u * self.y) + 0.5 * np.sum(u[s > 0] ** 2 / s[s > 0]))
 

@@ -64,7 +64,7 @@ class SquaredHinge(BinaryLoss):
     def conj(self, u: Array) -> float:
         """sum a^2 / (4 s) - a with a = -y u >= 0."""
         a, s = -self.y * u, self.weight_column
-        if np.any(a < -1e-12) or np.any(np.abs(a[s == 0]) > 1e-12):
+        if np.any(a < -1e-12 * s) or np.any(a[s == 0]):
             return np.inf
         return float(np.sum(a[s > 0] ** 2 / (4.0 * s[s > 0])) - np.sum(a))
 

@@ -71,6 +71,13 @@ class PairHinge(Atom):
             return centred_hinge.prox(v, t * self._costs(k), (k - 2) / (k - 1), self.power)
         return np.sign(v) * np.maximum(np.abs(v) - c, 0.0) if self.power == 1 else v / (1.0 + 2.0 * c)
 
+    def into_domain(self, u: Array) -> Array:
+        """|u| <= c for absolute values, u = 0 without cost for squares, or the hinges of centred rows."""
+        c, k = self.weights[:, None], u.shape[1]
+        if k > 1:
+            return centred_hinge.into_domain(u, self._costs(k), self.power)
+        return np.clip(u, -c, c) if self.power == 1 else np.where(c > 0, u, 0.0)
+
     def conj(self, u: Array) -> float:
         """Absolute values (|u| <= c), squares (u^2 / 4c), or hinges of centred rows."""
         c, k = self.weights[:, None], u.shape[1]
@@ -78,7 +85,7 @@ class PairHinge(Atom):
             return centred_hinge.conj(u, self._costs(k), (k - 2) / (k - 1), self.power)
         if self.power == 1:
             return 0.0 if np.all(np.abs(u) <= c * (1.0 + 1e-12)) else np.inf
-        return float(np.sum(u[c > 0] ** 2 / (4.0 * c[c > 0]))) if not np.any(np.abs(u[c == 0]) > 1e-12) else np.inf
+        return float(np.sum(u[c > 0] ** 2 / (4.0 * c[c > 0]))) if not np.any(u[c == 0]) else np.inf
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Any, tuple[int, int]]]:

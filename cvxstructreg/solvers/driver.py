@@ -17,6 +17,8 @@ import numpy as np
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import Certificate, certify_point
 from cvxstructreg.core.model import Kernel
+from cvxstructreg.core.no_minimiser import escape
+from cvxstructreg.core.null_point import null_point
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Record, Solution
 from cvxstructreg.solvers import registry
@@ -55,7 +57,9 @@ def solve(
     warn_of_strong_graphs(problem)
     run = _Run(problem, module, tol, max_iter or DEFAULT_MAX_ITER, time_limit, verbose, callback)
     solution = run.go(_start(problem, module, warm_start), options)
-    if solution.status not in ("optimal", "stationary"):
+    if solution.status == "no_minimiser":
+        _warn_of_no_minimiser(solution)
+    elif solution.status not in ("optimal", "stationary"):
         warnings.warn(
             f"{module.NAME} ended with status {solution.status!r} after {solution.n_iter} iterations: "
             f"{solution.certificate}, tolerance {tol:g}",
@@ -63,6 +67,10 @@ def solve(
             stacklevel=3,
         )
     return solution
+
+
+class NoMinimiserWarning(InaccurateWarning):
+    """The objective has an infimum but no minimiser; the message names the direction along which it falls forever."""
 
 
 class _Run:
@@ -153,6 +161,8 @@ class _Run:
         theta, b = self._lifted(self.best)
         certificate = self._final_certificate(theta, b)
         status = certificate.status(self.tol) or ("inaccurate" if status == "optimal" else status)
+        if escape(self.problem, theta, b) is not None:
+            status = "no_minimiser"
         single = theta.shape[1] == 1
         return Solution(
             problem=self.problem,
@@ -200,6 +210,18 @@ class _Run:
         return certify_point(self.problem, theta, b, self.best.dual, known_bound=proof.lower_bound)
 
 
+def _warn_of_no_minimiser(solution: Solution) -> None:
+    direction = escape(solution.problem, *solution.problem.shaped(solution.coef, solution.intercept))
+    assert direction is not None
+    along = direction.in_words(solution.problem.feature_names)
+    warnings.warn(
+        f"the problem has no minimiser: the classes are separated along {along}, where no penalty grows. The weights "
+        "returned are one point on the way to infinity; add a penalty such as 0.01 * Ridge(), or bounds",
+        NoMinimiserWarning,
+        stacklevel=4,
+    )
+
+
 def _as_taken(problem: Problem, module: ModuleType) -> Problem:
     """The problem as the solver takes it: with a Linear model, unless it works on kernels as they are."""
     return problem if getattr(module, "ON_KERNELS", False) else problem.linear()
@@ -212,8 +234,8 @@ def _factored(problem: Problem, module: ModuleType) -> bool:
 
 def _start(problem: Problem, module: ModuleType, warm_start: Any) -> Iterate:
     if warm_start is None:
-        d = _as_taken(problem, module).model.n_weights
-        return Iterate(np.zeros((d, problem.n_outputs)), np.zeros(problem.n_outputs))
+        null = null_point(_as_taken(problem, module))
+        return Iterate(null.theta.copy(), null.b.copy())
     dual: dict[int, Array] = {}
     if isinstance(warm_start, Solution):
         coef, intercept, dual = warm_start.coef, warm_start.intercept, warm_start.dual

@@ -1,0 +1,240 @@
+"""Certificates under attack: wrong formulas, odd atoms, odd scales, and problems without a minimiser."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from sklearn.isotonic import isotonic_regression
+
+import cvxstructreg as csr
+from cvxstructreg.core.atom import Atom
+from cvxstructreg.core.certificate import Certificate, WrongBoundError, certify_point
+from cvxstructreg.core.no_minimiser import escape
+from cvxstructreg.core.null_point import null_point
+
+
+def regression(seed=0, n=30, d=5, shift=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    return X, X @ rng.normal(size=d) + rng.normal(size=n) + shift
+
+
+class Total(Atom):
+    """sum_j w_j: convex, but of any sign."""
+
+    def expr(self, z):
+        return cp.sum(z)
+
+
+def test_an_atom_that_can_be_negative_has_no_bound_of_zero():
+    X, y = regression()
+    problem = csr.Problem(csr.Linear(X, intercept=False), csr.Squared(y) + 500.0 * Total() + csr.Ridge())
+    optimum = problem.solve("cvxpy")
+    assert optimum.objective < -1e3
+    certificate = csr.certify(problem, -np.ones(5))
+    assert certificate.lower_bound <= optimum.objective
+    assert certificate.status(1e-6) is None
+    without_ridge = csr.Problem(csr.Linear(X, intercept=False), csr.Squared(y) + 500.0 * Total())
+    assert csr.certify(without_ridge, -np.ones(5)).kind == "kkt"
+
+
+class HalfBall(Atom):
+    """The absolute values with a dual norm that is wrong by a factor of two."""
+
+    def expr(self, z):
+        return cp.norm1(z)
+
+    def value(self, z):
+        return float(np.abs(z).sum())
+
+    def prox(self, v, t):
+        return np.sign(v) * np.maximum(np.abs(v) - t, 0.0)
+
+    def dual_norm(self, u):
+        return 0.5 * float(np.abs(u).max())
+
+
+def test_a_bound_above_the_objective_is_an_error_that_names_the_atom():
+    X, y = regression()
+    problem = csr.Problem(csr.Linear(X), csr.Squared(y) + 3.0 * HalfBall())
+    with pytest.raises(WrongBoundError, match=r"HalfBall.*\n?.*check_atom"):
+        problem.solve("fista")
+
+
+def test_a_negative_gap_is_never_optimal():
+    assert Certificate("duality_gap", 1.0, 5.0, -4.0, -4.0).status(1e-6) is None
+
+
+def test_a_gap_is_at_least_round_off():
+    X, y = regression()
+    for solver in ("working_set", "irls", "cvxpy"):
+        solution = csr.Problem(csr.Linear(X), csr.Squared(y) + 3.0 * csr.L1()).solve(solver, tol=1e-9)
+        assert solution.certificate.gap > np.finfo(float).eps * solution.objective
+
+
+class Slope(Atom):
+    """|w_(1)| + ... + |w_(d)|, the two largest twice: no conjugate, no dual norm."""
+
+    def expr(self, z):
+        entries = cp.abs(cp.vec(z, order="F"))
+        return cp.sum(entries) + cp.sum_largest(entries, 2)
+
+    def value(self, z):
+        sizes = np.sort(np.abs(z).ravel())[::-1]
+        return float(sizes.sum() + sizes[:2].sum())
+
+    def prox(self, v, t):
+        sizes = np.abs(v).ravel()
+        order = np.argsort(-sizes)
+        lam = t * np.where(np.arange(sizes.size) < 2, 2.0, 1.0)
+        kept = np.empty_like(sizes)
+        kept[order] = np.maximum(isotonic_regression(sizes[order] - lam, increasing=False), 0.0)
+        return np.sign(v) * kept.reshape(v.shape)
+
+
+def test_a_penalty_with_prox_and_without_conjugate():
+    X, y = regression()
+    problem = csr.Problem(csr.Linear(X), csr.Squared(y) + 2.0 * Slope())
+    reference, fast = problem.solve("cvxpy"), problem.solve("fista")
+    assert (fast.status, fast.certificate.kind) == ("stationary", "kkt")
+    assert fast.n_iter < 500
+    assert fast.objective == pytest.approx(reference.objective, rel=1e-6)
+    assert csr.certify(problem, fast.coef + 0.1, fast.intercept).residual > 1e-3
+    held = csr.Problem(csr.Linear(X), csr.Squared(y) + 2.0 * Slope() + 0.5 * csr.Ridge())
+    solution = held.solve("fista")
+    assert (solution.status, solution.certificate.kind) == ("optimal", "strong_convexity")
+
+
+def test_the_residual_of_several_penalties_is_zero_at_the_optimum_and_not_elsewhere():
+    X, y = regression()
+    problem = csr.Problem(csr.Linear(X), csr.Squared(y) + 2.0 * Slope() + 1.0 * csr.L1())
+    optimum = problem.solve("cvxpy", tol=1e-8)
+    assert csr.certify(problem, optimum.coef, optimum.intercept).residual <= 1e-5
+    assert csr.certify(problem, 1.1 * optimum.coef, optimum.intercept).residual > 1e-3
+
+
+class HuberOfWeights(Atom):
+    """sum_j h(w_j), h(a) = a^2 / 2 up to 1 and |a| - 1/2 beyond: prox and conjugate in closed form, and no norm."""
+
+    def expr(self, z):
+        return 0.5 * cp.sum(cp.huber(z, 1.0))
+
+    def value(self, z):
+        sizes = np.abs(z)
+        return float(np.sum(np.where(sizes <= 1.0, 0.5 * sizes**2, sizes - 0.5)))
+
+    def prox(self, v, t):
+        return np.where(np.abs(v) <= 1.0 + t, v / (1.0 + t), v - t * np.sign(v))
+
+    def conj(self, u):
+        return np.inf if np.any(np.abs(u) > 1.0 + 1e-12) else float(0.5 * np.sum(u**2))
+
+
+@pytest.mark.parametrize("rest", ["ridge", "l1", "both", "nothing"])
+@pytest.mark.parametrize("solver", ["fista", "admm", "cvxpy"])
+def test_a_penalty_with_a_conjugate_that_is_no_norm(solver, rest):
+    X, y = regression()
+    added = {"ridge": [0.1 * csr.Ridge()], "l1": [csr.L1()], "both": [0.1 * csr.Ridge(), csr.L1()], "nothing": []}
+    objective = sum(added[rest], csr.Squared(10.0 * y) + 5.0 * HuberOfWeights())
+    problem = csr.Problem(csr.Linear(X), objective)
+    if solver == "fista" and rest in ("l1", "both"):
+        with pytest.raises(ValueError, match="does not accept"):  # two terms with a prox
+            problem.solve(solver)
+        return
+    solution = problem.solve(solver)
+    assert (solution.status, solution.certificate.kind) == ("optimal", "duality_gap")
+
+
+def test_without_any_penalty_the_bound_is_below_the_optimum():
+    checked = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(23, 7))
+        y = (X @ rng.normal(size=7) + 2.0 * rng.logistic(size=23) > 0).astype(int)
+        if len(set(y)) < 2:
+            continue
+        problem = csr.Problem(csr.Linear(X), csr.Logistic(y, sample_weight=rng.uniform(0.2, 3.0, size=23)))
+        if escape(problem, np.zeros((7, 1)), np.zeros(1)) is not None:
+            continue
+        loose, tight = problem.solve("newton", tol=1e-4), problem.solve("newton", tol=1e-10)
+        for solution in (loose, tight):
+            assert solution.certificate.gap >= 0.0
+            assert solution.certificate.lower_bound <= tight.objective
+        moved = certify_point(problem, *problem.shaped(tight.coef + 1e-3, tight.intercept))
+        assert moved.lower_bound <= tight.objective
+        checked += 1
+    assert checked >= 10
+
+
+@pytest.mark.parametrize("solver", ["working_set", "irls", "fista", "admm", "cvxpy"])
+@pytest.mark.parametrize("shift", [1e3, 1e5, 1e7])
+def test_targets_far_from_zero(solver, shift):
+    X, y = regression()
+    plain = csr.Problem(csr.Linear(X), csr.Squared(y) + 3.0 * csr.L1()).solve(tol=1e-9)
+    shifted = csr.Problem(csr.Linear(X), csr.Squared(y + shift) + 3.0 * csr.L1()).solve(solver)
+    assert shifted.status == "optimal"
+    assert shifted.objective == pytest.approx(plain.objective, rel=2e-6)
+    assert shifted.certificate.relative_gap == pytest.approx(shifted.certificate.gap / plain.objective, rel=1e-4)
+
+
+def test_a_column_without_penalty_does_not_change_what_gaps_are_measured_by():
+    X, y = regression()
+    loss = csr.Squared(y + 1e6 * X[:, 0])
+    problem = csr.Problem(csr.Linear(X), loss + 3.0 * csr.L1(weights=[0.0, 1.0, 1.0, 1.0, 1.0]))
+    plain = csr.Problem(csr.Linear(X), csr.Squared(y) + 3.0 * csr.L1(weights=[0.0, 1.0, 1.0, 1.0, 1.0]))
+    assert null_point(problem).objective == pytest.approx(null_point(plain).objective, rel=1e-6)
+    assert problem.solve().objective == pytest.approx(plain.solve().objective, rel=2e-6)
+
+
+def test_an_imbalanced_hinge_is_measured_against_the_larger_class():
+    X, _ = regression(n=200)
+    y = np.r_[1, -np.ones(199)]
+    problem = csr.Problem(csr.Linear(X), csr.Hinge(y) + 1e-3 * csr.Ridge())
+    assert null_point(problem).objective == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("targets", [np.full(6, 5.0), np.arange(6.0)])
+def test_a_perfect_fit_is_optimal(targets):
+    X = np.vander(np.linspace(0.0, 1.0, 6), 6)
+    for penalty in (0.0 * csr.Ridge(), 1e-9 * csr.L1()):
+        solution = csr.Problem(csr.Linear(X), csr.Squared(targets) + penalty).solve()
+        assert solution.status == "optimal"
+
+
+def separated(rng, n=20):
+    X = rng.normal(size=(n, 3))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+@pytest.mark.parametrize("solver", ["auto", "newton", "lbfgs", "fista", "admm"])
+def test_separable_data_without_a_penalty_have_no_minimiser(solver):
+    X, y = separated(np.random.default_rng(0))
+    problem = csr.Problem(csr.Linear(X), csr.Logistic(y))
+    with pytest.warns(csr.NoMinimiserWarning, match="features 0"):
+        solution = problem.solve(solver, max_iter=200)
+    assert solution.status == "no_minimiser"
+
+
+def test_a_penalty_on_the_separating_direction_gives_a_minimiser():
+    X, y = separated(np.random.default_rng(0))
+    for penalty in (csr.L1(weights=[1.0, 0.0, 0.0]), csr.Ridge(weights=[1.0, 0.0, 0.0]), csr.Box(-1.0, 1.0)):
+        assert csr.Problem(csr.Linear(X), csr.Logistic(y) + penalty).solve().status == "optimal"
+
+
+def test_bounds_on_one_side_do_not_hold_the_other():
+    X, y = separated(np.random.default_rng(0))
+    up = csr.Problem(csr.Linear(X), csr.Logistic(y) + csr.NonNegative())
+    assert escape(up, np.zeros((3, 1)), np.zeros(1)) is not None
+    down = csr.Problem(csr.Linear(-X), csr.Logistic(y) + csr.NonNegative())
+    assert escape(down, np.zeros((3, 1)), np.zeros(1)) is None
+
+
+def test_classes_of_the_multinomial_loss_that_are_separated():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    y = np.argmax(X @ np.array([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0]]), axis=1)
+    with pytest.warns(csr.NoMinimiserWarning):
+        assert csr.Problem(csr.Linear(X), csr.Multinomial(y)).solve(max_iter=200).status == "no_minimiser"
+    overlapping = csr.Problem(csr.Linear(X), csr.Multinomial(rng.permutation(y)))
+    assert overlapping.solve().status == "optimal"
