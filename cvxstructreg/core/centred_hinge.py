@@ -98,7 +98,7 @@ def into_domain(u: Array, costs: Array, power: int) -> Array:
 
 def conj(u: Array, costs: Array, tau: float, power: int) -> float:
     """sum tau r (+ r^2 / (4c) for p = 2) with r >= 0, r <= c for p = 1; rows of u sum to zero."""
-    scale = 1e-11 * np.maximum(np.abs(u), costs).max(axis=1, keepdims=True, initial=0.0)
+    scale = 1e-11 * max(float(np.abs(u).max(initial=0.0)), float(costs.max(initial=0.0)))
     if np.any(np.abs(u.sum(axis=1, keepdims=True)) > scale):
         return np.inf
     r = multipliers(u, costs)

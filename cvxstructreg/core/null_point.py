@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem
 
 
+#: A fit is perfect if it leaves no more than this part of the objective.
+PERFECT = 1e-10
+
+
 @dataclass(frozen=True, eq=False)
 class NullPoint:
     """Weights, intercept and objective of the null point, and two objectives that say how good a fit can be.
@@ -68,8 +72,10 @@ def _find(problem: Problem) -> NullPoint:
     value = with_intercept = problem.value_at(theta, b, scores)
     directions = free_directions(parts, theta) if parts.scores_are_smooth else none
     if directions is not None and directions.shape[1]:
-        theta, b, _ = refit(parts, theta, b, scores, directions)
-        value = problem.value_at(theta, b)
+        moved, its_b, _ = refit(parts, theta, b, scores, directions)
+        value = problem.value_at(moved, its_b)
+        if value > PERFECT * with_intercept:  # else the weights may be on their way to infinity: no place to start
+            theta, b = moved, its_b
     return NullPoint(theta, b, value, with_intercept, at_zero)
 
 

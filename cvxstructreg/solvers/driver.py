@@ -216,7 +216,8 @@ def _warn_of_no_minimiser(solution: Solution) -> None:
     along = direction.in_words(solution.problem.feature_names)
     warnings.warn(
         f"the problem has no minimiser: the classes are separated along {along}, where no penalty grows. The weights "
-        "returned are one point on the way to infinity; add a penalty such as 0.01 * Ridge(), or bounds",
+        f"returned are one point on the way to infinity ({solution.certificate}); add bounds, or a penalty such as "
+        "0.01 * Ridge()",
         NoMinimiserWarning,
         stacklevel=4,
     )
