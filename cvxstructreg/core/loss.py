@@ -98,8 +98,9 @@ class Loss(Atom):
 
 def shift_into_box(u: Array, lower: Array, upper: Array, total: float) -> Array | None:
     """clip(u - mu, lower, upper) with the mu that makes it sum to ``total``, by safeguarded Newton steps."""
-    size = float(np.abs(u).sum())
-    slack = 1e-12 * (size + abs(total))
+    finite = np.concatenate([u, lower[np.isfinite(lower)], upper[np.isfinite(upper)], [total]])
+    size = float(np.abs(finite).sum())
+    slack = 1e-12 * size
     if lower.sum() > total + slack or upper.sum() < total - slack:
         return None
 
@@ -108,7 +109,6 @@ def shift_into_box(u: Array, lower: Array, upper: Array, total: float) -> Array 
         free = np.count_nonzero((shifted > lower) & (shifted < upper))
         return np.atleast_1d(total - shifted.sum()), np.atleast_1d(float(free))
 
-    finite = np.concatenate([u, lower[np.isfinite(lower)], upper[np.isfinite(upper)], [total]])
     reach = 4.0 * float(np.abs(finite).max())
     accuracy = np.array([1e-15 * max(reach, size)])  # what is left of it in the sum
     mu = increasing_root(minus_excess, np.array([-reach]), np.array([reach]), np.zeros(1), accuracy)
