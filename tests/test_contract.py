@@ -1,16 +1,13 @@
 """The contract of atoms, over every atom of the package and over awkward instances of them."""
 
-import importlib
-import pkgutil
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from atom_examples import CLASSES, EXAMPLES
 
 import cvxstructreg as csr
-import cvxstructreg.losses
-import cvxstructreg.penalties
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.penalties.blocks import BlockNorms
@@ -18,27 +15,8 @@ from cvxstructreg.penalties.dissimilarity import PairHinge, PairSquaredHinge
 from cvxstructreg.solvers import proximal_gradient
 from cvxstructreg.testing import check_atom, check_solver
 
-
-def discovered():
-    """Every atom class of the losses and penalties that gives examples of itself."""
-    found = set()
-    for package in (cvxstructreg.losses, cvxstructreg.penalties):
-        for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
-            for item in vars(importlib.import_module(info.name)).values():
-                if isinstance(item, type) and issubclass(item, Atom) and item.__module__ == info.name:
-                    found.add(item)
-    concrete = {cls for cls in found if cls.expr is not Atom.expr and hasattr(cls, "examples")}
-    return sorted(concrete, key=lambda cls: cls.__name__)
-
-
-CLASSES = discovered()
 PUBLIC = [
     item for item in (getattr(csr, name) for name in csr.__all__) if isinstance(item, type) and issubclass(item, Atom)
-]
-EXAMPLES = [
-    pytest.param(atom, shape, id=f"{cls.__name__}-{number}")
-    for cls in CLASSES
-    for number, (atom, shape) in enumerate(cls.examples(np.random.default_rng(5)))
 ]
 
 

@@ -8,15 +8,15 @@ One letter means one thing everywhere in the package:
     v, t        prox point and step                lam    a strength
     u           a dual point
 
-Every array an atom sees has two dimensions, ``(m, k)``: one column for each output. :meth:`Atom.__call__` takes
-one-dimensional input too.
+Every array that the code of an atom sees has two dimensions, ``(m, k)``: one column for each output. Callers may pass
+``(m,)`` for ``(m, 1)``, and lists: :mod:`cvxstructreg.core.columns` wraps the methods of every atom accordingly.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import cvxpy as cp
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxstructreg.core.checks import real_array
+from cvxstructreg.core.columns import accept_vectors
 from cvxstructreg.core.round_off import UNIT
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from cvxstructreg.core.separable import Separable
 
 Array = NDArray[np.float64]
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 _ProxProblem = tuple[cp.Problem, cp.Variable, cp.Parameter, cp.Parameter]
 _PROX_PROBLEMS: WeakKeyDictionary[Any, dict[tuple[int, ...], _ProxProblem]] = WeakKeyDictionary()
 
@@ -54,6 +56,8 @@ CAPABILITIES = (
     "hinges",
     "centred_hinges",
     "repair",
+    "dual_box",
+    "rebalance",
 )
 
 
@@ -76,9 +80,11 @@ class Atom:
     ``quadratic(m)``          f(w) = w'Mw: the :class:`~cvxstructreg.core.quadratic_form.QuadraticForm` M
     ``separable()``           f(w) = sum of c_j |w_j| and bounds: a :class:`~cvxstructreg.core.separable.Separable`
     ``blocks()``              (indptr, c) with f(z) = sum_g c_g ||z_g||, g the rows indptr[g] to indptr[g + 1] - 1
-    ``hinges()``              (y, s) with f(z) = sum_i s_i (1 - y_i z_i)_+, as arrays of one number for each row
+    ``hinges()``              (y, s) with f(z) = sum_i s_i (1 - y_i z_i)_+, y_i = -1 or +1, one number for each row
     ``centred_hinges(k)``     sums of hinges of centred rows: :class:`~cvxstructreg.core.centred_hinge.CentredHinges`
     ``repair(u, K, left, ...)``  a better u for the bound of a certificate; see ``BlockNorms.repair``
+    ``dual_box()``            (lower, upper): conj(u) is finite if and only if lower <= u <= upper, entry by entry
+    ``rebalance(u, target)``  a u' near u with conj(u') finite and column sums ``target``; None if there is none
     ========================  ==============================================================================
     """
 
@@ -94,9 +100,10 @@ class Atom:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.capabilities = frozenset(
-            name for name in CAPABILITIES if getattr(cls, name, None) is not getattr(Atom, name, None)
-        )
+        accept_vectors(cls)
+        own = {name: getattr(cls, name, None) for name in CAPABILITIES}
+        defined = {name for name, method in own.items() if method is not getattr(Atom, name, None)}
+        cls.capabilities = frozenset(name for name in defined if defined.issuperset(getattr(own[name], "needs", ())))
 
     @classmethod
     def can(cls, *names: str) -> bool:
@@ -123,6 +130,8 @@ class Atom:
         def hinges(self) -> tuple[Array, Array]: ...
         def centred_hinges(self, k: int) -> CentredHinges: ...
         def repair(self, u: Array, K: Any, left: Array, bound: Array, scale: float, sweeps: int) -> Array: ...
+        def dual_box(self) -> tuple[Array, Array]: ...
+        def rebalance(self, u: Array, target: Array) -> Array | None: ...
         @classmethod
         def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Self, tuple[int, int]]]: ...
 
@@ -156,8 +165,9 @@ class Atom:
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise unless the atom can act on arrays of this shape (m, k)."""
-        if self.size is not None and self.size != shape[0]:
-            raise ValueError(f"{self!r} acts on {self.size} rows, got an array of shape {shape}")
+        size = self.size
+        if size is not None and size != shape[0]:
+            raise ValueError(f"{self!r} acts on {size} rows, got an array of shape {shape}; give it one row for each")
 
     def value(self, z: Array) -> float:
         """f(z), here by evaluating ``expr`` (minimised over auxiliary variables where it has some)."""
@@ -236,11 +246,24 @@ class Atom:
         return f"{type(self).__name__}()"
 
 
+accept_vectors(Atom)
+
+
 def _is_infinite(expression: cp.Expression) -> bool:
     """Whether a constant part of the expression is infinite, such as a bound that is not met."""
     if expression.is_constant():
         return bool(expression.size == 1 and expression.value == np.inf)
     return any(_is_infinite(argument) for argument in expression.args)
+
+
+def needs(*names: str) -> Callable[[_Method], _Method]:
+    """Mark a default method of a base class, which a subclass offers only with these other capabilities."""
+
+    def marked(method: _Method) -> _Method:
+        method.__dict__["needs"] = names
+        return method
+
+    return marked
 
 
 def as_columns(values: Any, name: str) -> Array:

@@ -162,7 +162,7 @@ def _balanced(parts: NormalForm, theta: Array, scores: Array, points: list[Array
     if not parts.model.intercept or _in_balance(total):
         return ScoreDual(theta, scores, tuple(points), total)
     for number, piece in enumerate(parts.score_pieces):
-        if isinstance(piece.atom, Loss):
+        if isinstance(piece.atom, Loss) and piece.atom.can("rebalance"):
             target = points[number].sum(axis=0) - total.sum(axis=0)
             moved = piece.atom.rebalance(points[number] / piece.scale, target / piece.scale)
             if moved is None:

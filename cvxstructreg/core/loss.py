@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import cvxpy as cp
 import numpy as np
 
-from cvxstructreg.core.atom import Array, Atom, freeze
+from cvxstructreg.core.atom import Array, Atom, freeze, needs
 from cvxstructreg.core.checks import real_array
 from cvxstructreg.core.monotone_root import increasing_root
 
@@ -55,29 +55,29 @@ class Loss(Atom):
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise unless the scores have one row for each label and one column for each output."""
         if shape != (len(self.y), self.n_outputs):
-            raise ValueError(f"{self!r} acts on scores of shape {(len(self.y), self.n_outputs)}, got {shape}")
+            wanted = (len(self.y), self.n_outputs)
+            raise ValueError(f"{self!r} acts on scores of shape {wanted}, got {shape}; give one row for each label")
 
     @property
     def weight_column(self) -> Array:
         """The sample weights as an (n, 1) array."""
         return np.asarray(self.sample_weight).reshape(-1, 1)
 
-    def dual_box(self) -> tuple[Array, Array]:
-        """Bounds of the domain of the conjugate, for losses that are a sum over rows of functions of one score."""
-        raise TypeError(f"the conjugate of {type(self).__name__} has no box domain")
-
     def into_domain(self, u: Array) -> Array:
         """u clipped to :meth:`dual_box`, where the loss has one."""
-        return u if type(self).dual_box is Loss.dual_box else np.clip(u, *self.dual_box())
+        return np.clip(u, *self.dual_box()) if self.can("dual_box") else u
 
     def constants(self) -> list[Array]:
         """Rows of scores, equal for all examples, at which a loss without gradient may be smallest."""
         return [np.zeros(self.n_outputs)]
 
+    @needs("dual_box")
     def rebalance(self, u: Array, target: Array) -> Array | None:
         """The u' near u in the domain of the conjugate whose column sums are ``target``; None if there is none.
 
-        A free intercept asks its dual for these sums.
+        A free intercept asks its dual for these sums. This default moves u inside ``dual_box``, so that a class offers
+        it only if it defines ``dual_box``, as a sum over rows of functions of one score can. A loss without gradient
+        needs one of the two methods for a duality gap in a model with intercept.
         """
         lower, upper = self.dual_box()
         columns = [shift_into_box(u[:, j], lower[:, j], upper[:, j], float(target[j])) for j in range(u.shape[1])]
