@@ -15,6 +15,7 @@ from cvxstructreg.core.separable import Separable
 from cvxstructreg.penalties.blocks import BlockNorms
 from cvxstructreg.penalties.dissimilarity import PairHinge
 from cvxstructreg.testing import check_atom
+from cvxstructreg.testing.probe import Probe
 
 BLOCKS = (np.array([0, 2, 3]), np.array([1.0, 2.0]))
 LABELS = [0, 1, 1]
@@ -25,14 +26,19 @@ class Nonconvex(Atom):
         return cp.sum(cp.sqrt(cp.abs(z)))
 
 
+class Concave(Atom):
+    def expr(self, z):
+        return -cp.sum_squares(z)
+
+
+class NoExpression(Atom):
+    def expr(self, z):
+        return 1.0
+
+
 class NotScalar(Atom):
     def expr(self, z):
         return cp.abs(z)
-
-
-class Negative(Atom):
-    def expr(self, z):
-        return cp.sum(cp.abs(z)) - 1.0
 
 
 class ValueWithoutHalf(csr.Squared):
@@ -248,9 +254,10 @@ class PairsWithoutCentring(PairHinge):
 
 
 WRONG = [
-    (Nonconvex(), (3, 1), "expr: .* convex"),
-    (NotScalar(), (3, 2), "expr: .* scalar"),
-    (Negative(), (3, 1), "expr: .* negative"),
+    (Nonconvex(), (3, 1), r"expr: it must be convex by the rules of CVXPY.*curvature is UNKNOWN"),
+    (Concave(), (3, 1), "expr: it must be convex by the rules of CVXPY.*curvature is CONCAVE"),
+    (NotScalar(), (3, 2), r"expr: it must be a scalar expression, got shape \(3, 2\)"),
+    (NoExpression(), (3, 1), "expr: it must return a CVXPY expression, got float"),
     (ValueWithoutHalf([1.0, 2.0, 3.0]), (3, 1), "value: it differs from expr"),
     (ValueOfOneColumn(), (3, 2), "value: it differs from expr"),
     (ValueWithoutDomain(-1.0, 1.0), (3, 1), "value: it differs from expr"),
@@ -298,11 +305,29 @@ def test_wrong_atoms_are_found(atom, shape, clause):
         check_atom(atom, shape)
 
 
+def test_an_expr_that_may_be_negative_is_allowed():
+    class Shifted(Atom):
+        def expr(self, z):
+            return cp.sum(cp.abs(z)) - 1.0
+
+    check_atom(Shifted(), (3, 1))
+
+
+def test_a_failure_names_the_property_the_point_and_both_numbers():
+    told = r"value: it differs from expr: 4 where 2 is expected \(at z = \[\[0\.\], \[2\.\]\]\)"
+    with pytest.raises(AssertionError, match=told):
+        probe = Probe(csr.Ridge(), (2, 1), np.random.default_rng(0))
+        probe.close(4.0, 2.0, "value", "it differs from expr", z=np.array([[0.0], [2.0]]))
+    with pytest.raises(AssertionError, match=r"grad: it differs: entry \(1, 0\) is 5 where 3 is expected"):
+        probe.close(np.array([[1.0], [5.0]]), np.array([[1.1], [3.0]]), "grad", "it differs")
+
+
 def test_optimised_python_checks_too():
     source = """
 import numpy as np
 import cvxstructreg as csr
 from cvxstructreg.testing import check_atom
+from cvxstructreg.testing.probe import Probe
 
 class Wrong(csr.Ridge):
     def grad(self, z):

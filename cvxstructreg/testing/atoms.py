@@ -1,0 +1,81 @@
+"""The contract of atoms: one check for each capability."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cvxstructreg.core.atom import CAPABILITIES, Atom
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.testing import derivatives, duality, functions
+from cvxstructreg.testing.probe import Probe
+
+#: The check of each capability; a test fails if one has none.
+CHECKS: dict[str, Callable[[Probe], None]] = {
+    "value": functions.check_value,
+    "prox": duality.check_prox,
+    "grad": derivatives.check_grad,
+    "hessp": derivatives.check_hessp,
+    "hess_diag": derivatives.check_hess_diag,
+    "hess_rows": derivatives.check_hess_rows,
+    "lipschitz": derivatives.check_lipschitz,
+    "conj": duality.check_conj,
+    "dual_norm": duality.check_dual_norm,
+    "split": functions.check_split,
+    "quadratic": functions.check_quadratic,
+    "separable": functions.check_separable,
+    "blocks": functions.check_blocks,
+    "hinges": functions.check_hinges,
+    "centred_hinges": functions.check_centred_hinges,
+    "repair": duality.check_repair,
+    "dual_box": duality.check_dual_box,
+    "rebalance": duality.check_rebalance,
+}
+
+
+def check_atom(atom: Atom, shape: tuple[int, int], rng: np.random.Generator | int | None = None) -> None:
+    """Raise AssertionError unless all that the atom defines agrees with its ``expr``.
+
+    Parameters
+    ----------
+    atom : Atom
+        The function to check.
+    shape : (int, int)
+        The shape (m, k) of the arrays it acts on; keep it small, as CVXPY is asked many times.
+    rng : numpy Generator or seed, optional
+        Where the random points come from; the same ones each time by default.
+
+    Examples
+    --------
+    >>> from cvxstructreg import Ridge
+    >>> from cvxstructreg.testing import check_atom
+    >>> check_atom(Ridge(), (3, 1))
+
+    A failure names the clause, the two numbers and the point.
+
+    >>> class Careless(Ridge):
+    ...     def value(self, z):
+    ...         return 2.0 * super().value(z) + 1.0
+    >>> check_atom(Careless(), (3, 1))
+    Traceback (most recent call last):
+    ...
+    AssertionError: Careless(): value: it differs from expr: 1 where 0 is expected (at z = [[0.], [0.], [0.]])
+    """
+    probe = Probe(atom, shape, np.random.default_rng(0 if rng is None else rng))
+    _run("expr", functions.check_definition, probe)
+    for name in CAPABILITIES:
+        if name == "value" or atom.can(name):  # every atom has a value
+            _run(name, CHECKS[name], probe)
+    if isinstance(atom, Loss):
+        duality.check_sample_weight(probe, atom)
+
+
+def _run(name: str, check: Callable[[Probe], None], probe: Probe) -> None:
+    """Run a check; an error that the atom raises breaks the contract too."""
+    try:
+        check(probe)
+    except AssertionError:
+        raise
+    except Exception as error:
+        raise AssertionError(f"{probe.atom!r}: {name}: it raises {type(error).__name__}: {error}") from error
