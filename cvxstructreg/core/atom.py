@@ -286,9 +286,14 @@ def freeze(instance: Any, **fields: Any) -> None:
 
 
 def conjugate(atom: Atom, u: Array) -> float:
-    """f*(u) by ``conj``, or by ``dual_norm`` for a norm (0 inside its dual ball up to round-off, else inf)."""
+    """f*(u) by ``conj``, or by ``dual_norm`` for a norm (0 inside its dual ball up to round-off, else inf).
+
+    Without either it is infinite: the conjugate is no larger, so that what follows from it is true, but proves nothing.
+    """
     if atom.can("conj"):
         return atom.conj(u)
+    if not atom.can("dual_norm"):
+        return np.inf
     return 0.0 if atom.dual_norm(u) <= 1.0 + UNIT else np.inf
 
 

@@ -11,7 +11,7 @@ from cvxstructreg.core.atom import Array, Atom
 #: Steps of the prox at which atoms are compared with CVXPY.
 STEPS = (0.3, 2.0)
 #: The methods that return an array of the shape they are given; ``hess_rows`` returns two of them.
-ARRAYS = ("grad", "hessp", "hess_diag", "prox")
+ARRAYS = ("grad", "hessp", "hess_diag", "prox", "into_domain")
 
 
 def require(holds: Any, who: str, clause: str, why: str) -> None:
