@@ -235,6 +235,16 @@ class OutOfDomain(csr.Logistic):
         return u + (target - u.sum(axis=0)) / len(u)
 
 
+class OutOfBox(csr.Hinge):
+    def into_domain(self, u):
+        return 1.01 * u
+
+
+class HalfWay(csr.Hinge):
+    def into_domain(self, u):
+        return 0.5 * u
+
+
 class WideBox(csr.Hinge):
     def dual_box(self):
         lower, upper = super().dual_box()
@@ -293,6 +303,8 @@ WRONG = [
     (WithoutWeights(LABELS, sample_weight=[1.0, 2.0, 3.0]), (3, 1), "sample_weight: "),
     (WrongSums(LABELS), (3, 1), "rebalance: the columns have other sums"),
     (OutOfDomain(LABELS), (3, 1), "rebalance: no finite conjugate"),
+    (OutOfBox(LABELS), (3, 1), "into_domain: it moves a dual point"),
+    (HalfWay(LABELS), (3, 1), "into_domain: it moves a dual point"),
     (WideBox(LABELS), (3, 1), "dual_box: the conjugate is infinite inside"),
     (NarrowBox(LABELS), (3, 1), "dual_box: the conjugate is finite outside"),
     (PairsWithoutCentring(np.ones(2)), (2, 3), "value: it differs from expr"),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cvxstructreg.core.atom import CAPABILITIES, Atom
+from cvxstructreg.core.atom import CAPABILITIES, Atom, has_conjugate
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.testing import derivatives, duality, functions
 from cvxstructreg.testing.probe import Probe
@@ -67,6 +67,8 @@ def check_atom(atom: Atom, shape: tuple[int, int], rng: np.random.Generator | in
     for name in CAPABILITIES:
         if name == "value" or atom.can(name):  # every atom has a value
             _run(name, CHECKS[name], probe)
+    if has_conjugate(atom):
+        _run("into_domain", duality.check_into_domain, probe)
     if isinstance(atom, Loss):
         duality.check_sample_weight(probe, atom)
 

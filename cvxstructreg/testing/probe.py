@@ -78,11 +78,20 @@ class Probe:
         """f(z)."""
         return float(self.call("value", z))
 
-    def pairs(self) -> list[tuple[Array, Array]]:
-        """Points z with a subgradient u of the atom there: z = prox(v, t), u = (v - z) / t."""
+    def pairs(self, exact: bool = True) -> list[tuple[Array, Array]]:
+        """Points z with a subgradient u of the atom there: z = prox(v, t), u = (v - z) / t.
+
+        If ``exact``, a u that round-off has left outside the domain of the conjugate is moved there, as certificates do.
+        """
         points = [(scale * self.normal(), step) for step in STEPS for scale in (0.5, 1.0, 5.0)]
         shrink = 1.0 if self.atom.can("prox") else 1.0 - 1e-6  # CVXPY may miss the domain, which holds 0
-        return [(z, shrink * (v - z) / t) for v, t in points for z in (self.call("prox", v, t),)]
+        found = [(z, shrink * (v - z) / t) for v, t in points for z in (self.call("prox", v, t),)]
+        return [(z, u if self._in_domain(u) else self.atom.into_domain(u)) for z, u in found] if exact else found
+
+    def _in_domain(self, u: Array) -> bool:
+        if self.atom.can("conj"):
+            return bool(self.call("conj", u) < np.inf)
+        return not self.atom.can("dual_norm") or bool(self.call("dual_norm", u) <= 1.0)
 
 
 def _difference(found: Array, expected: Array) -> str:
