@@ -81,7 +81,7 @@ class Probe:
     def pairs(self, exact: bool = True) -> list[tuple[Array, Array]]:
         """Points z with a subgradient u of the atom there: z = prox(v, t), u = (v - z) / t.
 
-        If ``exact``, a u that round-off has left outside the domain of the conjugate is moved there, as certificates do.
+        If ``exact``, a u that round-off has left outside the domain of the conjugate is moved into it.
         """
         points = [(scale * self.normal(), step) for step in STEPS for scale in (0.5, 1.0, 5.0)]
         shrink = 1.0 if self.atom.can("prox") else 1.0 - 1e-6  # CVXPY may miss the domain, which holds 0
