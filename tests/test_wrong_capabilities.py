@@ -4,11 +4,13 @@ import re
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.core.atom import CAPABILITIES, Atom
 from cvxstructreg.core.centred_hinge import CentredHinges
 from cvxstructreg.core.quadratic_form import QuadraticForm
+from cvxstructreg.core.selection import Selection
 from cvxstructreg.core.separable import Separable
 from cvxstructreg.penalties.blocks import BlockNorms
 from cvxstructreg.penalties.dissimilarity import PairSquaredHinge
@@ -291,3 +293,15 @@ def test_centred_hinges_are_checked_at_a_single_column_too():
     check_atom(PairSquaredHinge(np.ones(2)), (2, 1))
     with pytest.raises(AssertionError, match="centred_hinges: its value differs"):
         check_atom(OneColumn(np.ones(2)), (2, 1))
+
+
+@pytest.mark.parametrize("diagonal", [[2.0, 0.5, 3.0, 1.0], [2.0, 0.0, 3.0, 1.0], [-1.0, -1.0, -1.0, -1.0]])
+def test_repair_leaves_maps_alone_that_do_not_pick_rows(diagonal):
+    norms, left = BlockNorms(np.array([0, 2, 4]), np.ones(2)), np.array([[2.0], [-3.0], [1.0], [0.5]])
+    u = np.array([[0.1], [0.2], [0.3], [0.4]])
+    K = sp.csr_array(np.diag(diagonal))
+    K.eliminate_zeros()
+    np.testing.assert_array_equal(norms.repair(u, K, left, np.zeros((1, 1)), 1.0, 50), u)
+    same = norms.repair(u, Selection(np.arange(4), 4), left, np.zeros((1, 1)), 1.0, 50)
+    np.testing.assert_array_equal(norms.repair(u, sp.eye_array(4, format="csr"), left, np.zeros((1, 1)), 1.0, 50), same)
+    assert not np.array_equal(same, u)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxstructreg.core.atom import Array, Atom, freeze
-from cvxstructreg.core.selection import compiled_pays
+from cvxstructreg.core.selection import Selection, compiled_pays
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,8 +108,11 @@ class BlockNorms(Atom):
     def repair(self, u: Array, K: Any, left: Array, bound: Array, scale: float, sweeps: int) -> Array:
         """A u with ||u_g|| <= scale c_g and K'u nearer to ``left``: what of the rest is beyond +-bound gets smaller.
 
-        Gauss-Seidel sweeps over the blocks; K picks rows, so that each block has the Hessian I. ``u`` is in the balls.
+        Gauss-Seidel sweeps over the blocks; K picks rows, so that each block has the Hessian I; any other K leaves u as
+        it is. ``u`` is in the balls.
         """
+        if not _picks_rows(K):
+            return u.copy()
         from cvxstructreg.core import kernels_groups  # compiled at the first call only
 
         k = u.shape[1]
@@ -131,6 +134,13 @@ class BlockNorms(Atom):
             (cls(np.array([0, 2, 3]), np.array([1.0, 2.0])), (3, 1)),
             (cls(np.array([0, 1, 4]), np.array([0.5, 1.0])), (4, 2)),
         ]
+
+
+def _picks_rows(K: Any) -> bool:
+    """Whether each row of K has a single entry, which is 1."""
+    if isinstance(K, Selection):
+        return True
+    return sp.issparse(K) and K.format == "csr" and bool(np.all(np.diff(K.indptr) == 1) and np.all(K.data == 1.0))
 
 
 def fit_stack(E: Any, v: Array, step_prox: Callable[[Array, float], Array]) -> Array:
