@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import Certificate, certify_point, objective_scale
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.quiet import muted
 from cvxstructreg.solvers import InaccurateWarning, registry, solve
 from cvxstructreg.solvers.reference import NAME as REFERENCE
 
@@ -68,8 +68,7 @@ def certify(
         return certificate
     found = -np.inf
     for module in registry.accepting(problem):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InaccurateWarning)
+        with muted(InaccurateWarning):
             other = solve(problem, module.NAME, tol=tol / 10, max_iter=5000, warm_start=(coef, intercept)).certificate
         found = max(found, -np.inf if other.kind == "kkt" else other.lower_bound)
         if other.kind != "kkt" and other.relative_gap <= tol:
@@ -159,8 +158,7 @@ def verify(
     chosen = accepted if solvers is None else list(solvers)
     for name in chosen:
         registry.choose(problem, name)  # an unknown name or a refusal is an error when asked for by name
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InaccurateWarning)
+    with muted(InaccurateWarning):
         solutions = [solve(problem, REFERENCE, tol=tol)]
         for name in chosen:
             if name != REFERENCE:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -12,6 +11,7 @@ import scipy.linalg
 
 from cvxstructreg.core.atom import Array, as_columns
 from cvxstructreg.core.checks import check_range, indices_of
+from cvxstructreg.core.lazy import cached_property
 from cvxstructreg.core.memory import require_memory
 from cvxstructreg.core.model import Kernel, as_design
 from cvxstructreg.core.quadratic_form import QuadraticForm

@@ -14,10 +14,8 @@ Every array that the code of an atom sees has two dimensions, ``(m, k)``: one co
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
-from weakref import WeakKeyDictionary
 
 import cvxpy as cp
 import numpy as np
@@ -25,6 +23,7 @@ from numpy.typing import NDArray
 
 from cvxstructreg.core.checks import real_array
 from cvxstructreg.core.columns import accept_vectors
+from cvxstructreg.core.default_prox import default_prox
 from cvxstructreg.core.round_off import UNIT
 
 if TYPE_CHECKING:
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 _Method = TypeVar("_Method", bound=Callable[..., Any])
-_ProxProblem = tuple[cp.Problem, cp.Variable, cp.Parameter, cp.Parameter]
-_PROX_PROBLEMS: WeakKeyDictionary[Any, dict[tuple[int, ...], _ProxProblem]] = WeakKeyDictionary()
 
 #: What an atom may offer beyond ``expr``. A class offers what it defines; nothing is found out by trying.
 CAPABILITIES = (
@@ -180,26 +177,8 @@ class Atom:
         return float(cp.Problem(cp.Minimize(self.expr(x)), [x == z]).solve(solver=cp.CLARABEL))
 
     def prox(self, v: Array, t: float) -> Array:
-        """argmin_x  t f(x) + 1/2 ||x - v||^2, here by a cached CVXPY problem."""
-        problem, x, point, step = self._prox_problem(v.shape)
-        point.value, step.value = v, t
-        # the most that can be had: asked for more, or started where it ended last, Clarabel stalls more often
-        accuracy = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-            try:
-                problem.solve(solver=cp.CLARABEL, warm_start=False, **accuracy)
-            except cp.SolverError:
-                problem.solve(solver=cp.CLARABEL, warm_start=False)
-        return np.asarray(x.value, dtype=float).reshape(v.shape)
-
-    def _prox_problem(self, shape: tuple[int, ...]) -> _ProxProblem:
-        compiled = _PROX_PROBLEMS.setdefault(self, {})
-        if shape not in compiled:
-            x, point, step = cp.Variable(shape), cp.Parameter(shape), cp.Parameter(nonneg=True)
-            objective = cp.Minimize(step * self.expr(x) + 0.5 * cp.sum_squares(x - point))
-            compiled[shape] = (cp.Problem(objective), x, point, step)
-        return compiled[shape]
+        """argmin_x  t f(x) + 1/2 ||x - v||^2, here by a CVXPY problem that is compiled once for each shape."""
+        return default_prox(self, v, t)
 
     def __call__(self, z: Any) -> Any:
         """A CVXPY expression in gives the expression of f; an array in gives its value."""

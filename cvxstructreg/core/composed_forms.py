@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.lazy import cached_property
 from cvxstructreg.core.quadratic_form import QuadraticForm, largest_row_sum
 
 #: A power with more than this share of its entries stored is kept dense.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array, Atom, conjugate, has_conjugate
 from cvxstructreg.core.composed_forms import PulledForm
+from cvxstructreg.core.lazy import cached_property
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.quadratic_form import DENSE_LIMIT, QuadraticForm, squared_columns, to_dense

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import cvxpy as cp
@@ -12,6 +11,7 @@ import scipy.sparse as sp
 from cvxstructreg.core import centred_program, describe, joint_form
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.checks import real_array
+from cvxstructreg.core.lazy import cached_property
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Kernel, Linear, Model
 from cvxstructreg.core.normal_form import NormalForm

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.lazy import cached_property
 
 #: Up to this size a dense eigendecomposition is a reasonable way to learn about a form.
 DENSE_LIMIT = 1000

@@ -8,7 +8,6 @@ difference loses as many digits as M has, and is then no longer positive semidef
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.lazy import cached_property
 from cvxstructreg.core.memory import require_memory
 from cvxstructreg.core.quadratic_form import QuadraticForm
 

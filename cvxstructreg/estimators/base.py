@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from cvxstructreg.core.certificate import Certificate
 from cvxstructreg.core.objective import Term
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.quiet import muted
 from cvxstructreg.core.solution import Solution
 from cvxstructreg.solvers import InaccurateWarning
 
@@ -73,8 +74,7 @@ class StructuredEstimator(BaseEstimator):
 
     def _run_solver(self, problem: Problem, solver: str, own_options: Mapping[str, Any]) -> Solution:
         options = {**own_options, **(self.solver_options or {})}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InaccurateWarning)
+        with muted(InaccurateWarning):
             return problem.solve(solver=solver, tol=self.tol, max_iter=self.max_iter, **options)
 
     def _is_unfinished(self, solution: Solution) -> bool:

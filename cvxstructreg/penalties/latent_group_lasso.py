@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -12,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array, Atom
+from cvxstructreg.core.quiet import QuietProblem
 from cvxstructreg.core.selection import Selection
 from cvxstructreg.groups import Groups
 from cvxstructreg.penalties.blocks import BlockNorms, fit_stack
@@ -96,11 +96,9 @@ class LatentGroupLasso(Atom):
         if self.groups.is_disjoint or not np.any(z):
             return float(self.groups.weights @ self.groups.norms(z))
         copies = self._decomposition(cp.Constant(z))
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Solution may be inaccurate")
-            cp.Problem(cp.Minimize(self._blocks[0].expr(copies))).solve(
-                solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10
-            )
+        QuietProblem(cp.Minimize(self._blocks[0].expr(copies))).solve(
+            solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10
+        )
         return self._blocks[0].value(np.asarray(copies.value, dtype=float))
 
     def prox(self, v: Array, t: float) -> Array:

@@ -15,13 +15,13 @@ As F = G + L - S, a product with G^-T H G^-1 takes the same passes over F as one
 from __future__ import annotations
 
 import copy
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.lazy import cached_property
 
 if TYPE_CHECKING:
     from cvxstructreg.solvers.curvature import Curvature

@@ -9,12 +9,12 @@ derivative of the losses by the scores, linearised along a solution, is in balan
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.lazy import cached_property
 from cvxstructreg.solvers.coordinates import PivotedRows
 from cvxstructreg.solvers.products import Product
 from cvxstructreg.solvers.score_curvature import ScoreCurvature

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from cvxstructreg.core.atom import Array
@@ -60,13 +58,13 @@ class Decomposition:
         from sklearn import config_context
         from sklearn.svm import SVC
 
+        class Machine(SVC):
+            def _warn_from_fit_status(self) -> None:
+                """Nothing: too few steps are made good by the steps that follow."""
+
         program, top = self.program, float(self.program.C.max())
-        machine = SVC(C=top, kernel="precomputed", tol=eps, cache_size=1000, max_iter=100 * len(program.C))
-        with (
-            config_context(assume_finite=True),
-            warnings.catch_warnings(),
-        ):  # of too few steps, which the steps that follow make good
-            warnings.filterwarnings("ignore", module="sklearn")
+        machine = Machine(C=top, kernel="precomputed", tol=eps, cache_size=1000, max_iter=100 * len(program.C))
+        with config_context(assume_finite=True):  # of this thread
             machine.fit(self.K, program.y, sample_weight=program.C / top)
         a = np.zeros(len(program.C))
         a[machine.support_] = np.abs(machine.dual_coef_[0])

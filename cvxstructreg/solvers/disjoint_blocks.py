@@ -9,7 +9,6 @@ with c = 0. With one output the norm of a single weight is its absolute value, a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.lazy import cached_property
 from cvxstructreg.core.normal_form import NormalForm
 
 Ints = NDArray[np.int64]

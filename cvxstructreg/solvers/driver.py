@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Integral, Real
@@ -20,6 +19,7 @@ from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.no_minimiser import escape
 from cvxstructreg.core.null_point import null_point
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.quiet import warn
 from cvxstructreg.core.solution import Record, Solution
 from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.graph_strength import warn_of_strong_graphs
@@ -60,7 +60,7 @@ def solve(
     if solution.status == "no_minimiser":
         _warn_of_no_minimiser(solution)
     elif solution.status not in ("optimal", "stationary"):
-        warnings.warn(
+        warn(
             f"{module.NAME} ended with status {solution.status!r} after {solution.n_iter} iterations: "
             f"{solution.certificate}, tolerance {tol:g}",
             InaccurateWarning,
@@ -214,7 +214,7 @@ def _warn_of_no_minimiser(solution: Solution) -> None:
     direction = escape(solution.problem, *solution.problem.shaped(solution.coef, solution.intercept))
     assert direction is not None
     along = direction.in_words(solution.problem.feature_names)
-    warnings.warn(
+    warn(
         f"the problem has no minimiser: the classes are separated along {along}, where no penalty grows. The weights "
         f"returned are one point on the way to infinity ({solution.certificate}); add bounds, or a penalty such as "
         "0.01 * Ridge()",

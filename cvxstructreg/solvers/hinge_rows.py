@@ -12,7 +12,6 @@ A = -U centred, 0 <= U (<= c where p = 1), and q'A = 0 if b is free.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ import scipy.sparse as sp
 
 from cvxstructreg.core import centred_hinge
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.lazy import cached_property
 from cvxstructreg.core.memory import require_memory
 from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.normal_form import NormalForm

@@ -34,9 +34,13 @@ class LazyPull:
     def at(self, kernels: ModuleType, g: Array, shift: Array, threshold: Array, always: Any) -> Array:
         """x_j'g + shift_j: exact where it may exceed the threshold in size, and on the features ``always``.
 
-        Elsewhere an old value, which does not exceed the threshold either.
+        Elsewhere an old value, which does not exceed the threshold either. A thread that finds another one at work does
+        not wait but computes all products itself; so does a process forked at such a moment, where the lock stays
+        locked.
         """
-        with self.lock:
+        if not self.lock.acquire(blocking=False):
+            return np.asarray(self.design.T @ g + shift)
+        try:
             self.length += float(np.linalg.norm(g - self.g))
             self.g = g
             reach = np.abs(self.pull + shift)
@@ -53,3 +57,5 @@ class LazyPull:
                 kernels.gradient_on(self.X, features, g, self.pull)
                 self.seen[features] = self.length
             return np.asarray(self.pull + shift)
+        finally:
+            self.lock.release()

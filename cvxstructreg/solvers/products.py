@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.lazy import cached_property
 
 #: From this many stored entries on, compiled products pay for loading the compiler.
 COMPILE_FROM = 50_000

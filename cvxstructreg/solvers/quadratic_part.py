@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.lazy import cached_property
 from cvxstructreg.core.normal_form import NormalForm, ScaledForm
 from cvxstructreg.core.quadratic_form import QuadraticForm, squared_columns
 from cvxstructreg.solvers.coordinates import LEAST_SHARE, PivotedRows

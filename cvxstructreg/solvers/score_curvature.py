@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.lazy import cached_property
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.normal_form import NormalForm, Piece
 

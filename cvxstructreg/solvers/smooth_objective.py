@@ -9,11 +9,11 @@ product with X or M.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.lazy import cached_property
 from cvxstructreg.core.normal_form import NormalForm
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers import products

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-
 from cvxstructreg.core.certificate import certify_point
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.quiet import muted
 from cvxstructreg.solvers.driver import InaccurateWarning
 from cvxstructreg.solvers.reference import NAME as REFERENCE
 from cvxstructreg.testing.probe import require
@@ -33,8 +32,7 @@ def check_solver(name: str, problem: Problem, tol: float = 1e-6) -> None:
     """
     proofs = []
     for solver in (name, REFERENCE):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", InaccurateWarning)  # the status says the same
+        with muted(InaccurateWarning):  # the status says the same
             solution = problem.solve(solver=solver, tol=tol)
         who, told = f"solver {solver!r} on {problem!r}", f"it is {solution.status!r}: {solution.certificate}"
         require(solution.status == "optimal", who, "status", told)
