@@ -253,11 +253,12 @@ def test_a_shared_kernel_model():
             barrier.wait(timeout=60)
             model.require_psd()
             np.testing.assert_array_equal(model.factor(), factor)
-            return [model.scores(theta, np.zeros(1)) for theta in thetas[thread::THREADS]]
+            own = thetas[thread::THREADS]  # each asked for three times in a row, as certificates do
+            return [[model.scores(theta, np.zeros(1)) for _ in range(3)] for theta in own]
 
         for thread, found in enumerate(at_once([lambda thread=thread: task(thread) for thread in range(THREADS)])):
-            for one, other in zip(serial[thread::THREADS], found, strict=True):
-                np.testing.assert_array_equal(one, other)
+            for one, others in zip(serial[thread::THREADS], found, strict=True):
+                assert all(np.array_equal(one, other) for other in others)
 
 
 def test_a_shared_penalty_is_taken_apart_once():
