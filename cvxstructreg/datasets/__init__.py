@@ -8,9 +8,10 @@ from cvxstructreg.datasets.newsgroups import NEWSGROUP_PAIRS, fetch_20newsgroups
 from cvxstructreg.datasets.planted_graph import make_graph_smooth
 from cvxstructreg.datasets.planted_pairs import make_moons_with_pairs
 from cvxstructreg.datasets.planted_text import make_relevant_sentences, make_sparse_text
-from cvxstructreg.datasets.reading import DataFormatError, write_json_lines
+from cvxstructreg.datasets.reading import DataFormatError
 from cvxstructreg.datasets.reviews import load_movie_reviews, load_multi_domain_reviews
 from cvxstructreg.datasets.semi_supervised import load_g50c, load_mac_windows, load_uspst
+from cvxstructreg.datasets.storing import write_json_lines
 from cvxstructreg.datasets.word_vectors import load_word_vectors
 
 __all__ = [

@@ -1,18 +1,29 @@
-"""20 Newsgroups, from a folder or through scikit-learn's fetcher, in the same order either way."""
+"""20 Newsgroups, from a folder or the network, in the order of scikit-learn's fetcher; no pickle is ever read."""
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterable
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch, check_random_state
 
-from cvxstructreg.datasets.locating import DataNotFoundError, PathLike, Source, found, missing
+from cvxstructreg.datasets.locating import (
+    DataNotFoundError,
+    PathLike,
+    Source,
+    cache_folder,
+    data_folders,
+    found,
+    missing,
+)
+from cvxstructreg.datasets.newsgroups_archive import URL, archived_posts, downloaded_posts
 from cvxstructreg.datasets.reading import DataFormatError, Record, read_json_lines
+from cvxstructreg.datasets.storing import check_checksum, json_lines, write_with_checksum
 
 SOURCE = Source(
     title="20 Newsgroups",
@@ -21,8 +32,12 @@ SOURCE = Source(
         "one JSON object per line with id (newsgroup/number), split (train or test), label (newsgroup) and text (the "
         "raw post with its headers), made from the archive 20news-bydate"
     ),
-    origin="http://qwone.com/~jason/20Newsgroups/; with a network, scikit-learn downloads it without further steps",
+    origin="http://qwone.com/~jason/20Newsgroups/; with a network, it is downloaded without further steps",
+    others=("20newsgroups/20news-bydate.tar.gz",),
 )
+#: The cache of scikit-learn's fetcher, a pickle: reading it would run whatever was put there.
+PICKLE = "20news-bydate_py3.pkz"
+_FIELDS = {"id": str, "split": str, "label": str, "text": str}
 
 #: Pairs of newsgroups that papers classify, by short names.
 NEWSGROUP_PAIRS: dict[str, tuple[str, str]] = {
@@ -52,9 +67,11 @@ def fetch_20newsgroups(
     download_if_missing: bool = True,
     verbose: bool = False,
 ) -> Bunch:
-    """Load 20 Newsgroups: from the data folder if it is there, else through scikit-learn's fetcher.
+    """Load 20 Newsgroups: from the data folder if it is there, else from the network.
 
-    Documents come in the same order, and with the same labels, from both.
+    Documents come in the order, and with the labels, of scikit-learn's fetcher. A download is compared with its known
+    checksum and kept as JSON lines, in `data_home` or the cache folder. scikit-learn's own cache is not read: it is a
+    pickle, which can run any code.
 
     Parameters
     ----------
@@ -66,9 +83,9 @@ def fetch_20newsgroups(
     shuffle, random_state
         As in scikit-learn. Without shuffling the order is scikit-learn's unshuffled one, in which newsgroups mix too.
     data_home : path, optional
-        The only folder to look in; by default ``$CVXSTRUCTREG_DATA``, then the cache folder, then scikit-learn's own.
+        The only folder to look in; by default ``$CVXSTRUCTREG_DATA``, then the cache folder.
     download_if_missing : bool
-        Whether scikit-learn may download the data.
+        Whether to download the data (14 MB) if no folder has them.
     verbose : bool
         Show progress while reading.
 
@@ -96,10 +113,9 @@ def fetch_20newsgroups(
     chosen = _category_names(categories)
     path = found(SOURCE, data_home)
     if path is None:
-        bunch = _fetched(subset, data_home, download_if_missing)
+        bunch = _in_fetched_order(_fetched(data_home, download_if_missing, verbose), subset, URL)
     else:
-        fields = {"id": str, "split": str, "label": str, "text": str}
-        bunch = _in_fetched_order(read_json_lines(path, fields, verbose), subset, path)
+        bunch = _in_fetched_order(_stored(path, verbose), subset, path)
     bunch = _restricted(bunch, chosen)
     if removed:
         bunch.data = _stripped(bunch.data, removed)
@@ -129,7 +145,7 @@ def _category_names(categories: str | Iterable[str] | None) -> list[str] | None:
     return names
 
 
-def _in_fetched_order(records: list[Record], subset: str, path: Path) -> Bunch:
+def _in_fetched_order(records: list[Record], subset: str, path: Path | str) -> Bunch:
     """Return the posts in the order of scikit-learn's cache: by file name, then shuffled once with seed 0."""
     names = sorted({record["label"] for record in records})
     chosen: list[Record] = []
@@ -200,15 +216,30 @@ _QUOTING = re.compile(r"^[>|]|^(?:In article|Quoted from)|writes in|(?:writes|wr
 _WITHOUT = {"headers": without_headers, "footers": without_footer, "quotes": without_quotes}
 
 
-def _fetched(subset: str, data_home: PathLike | None, download: bool) -> Bunch:
-    from sklearn.datasets import fetch_20newsgroups as fetch
+def _stored(path: Path, verbose: bool) -> list[Record]:
+    check_checksum(path)
+    if ".tar" in path.suffixes:
+        return archived_posts(path.read_bytes(), path)
+    return read_json_lines(path, _FIELDS, verbose)
 
+
+def _fetched(data_home: PathLike | None, download: bool, verbose: bool) -> list[Record]:
+    """The posts from the network, which are then stored for the next time."""
+    if not download:
+        raise _missing(data_home, "Downloading was not allowed.")
     try:
-        bunch = fetch(subset=subset, data_home=data_home, download_if_missing=download, shuffle=False)
+        records = downloaded_posts(verbose)
     except OSError as error:
-        reason = f"scikit-learn could not download it either ({error})." if download else "Downloading was not allowed."
-        raise DataNotFoundError(f"{missing(SOURCE, data_home)}\n{reason}") from error
-    paths = [PurePath(name) for name in bunch.filenames]
-    bunch.ids = np.array(["/".join(path.parts[-2:]) for path in paths])
-    bunch.split = np.array(["train" if "train" in path.parts[-3] else "test" for path in paths])
-    return bunch
+        raise _missing(data_home, f"It could not be downloaded either ({error}).") from error
+    target = (cache_folder() if data_home is None else Path(data_home).expanduser()) / SOURCE.path
+    try:
+        write_with_checksum(target, json_lines(records, compressed=True))
+    except OSError as error:
+        warnings.warn(f"{SOURCE.title} could not be kept for the next time ({error})", stacklevel=3)
+    return records
+
+
+def _missing(data_home: PathLike | None, reason: str) -> DataNotFoundError:
+    pickles = [folder / PICKLE for folder in data_folders(data_home) if (folder / PICKLE).exists()]
+    unread = f"\n{pickles[0]} is not read: it is a pickle, which can run any code." if pickles else ""
+    return DataNotFoundError(f"{missing(SOURCE, data_home)}\n{reason}{unread}")

@@ -7,7 +7,7 @@ import json
 import time
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cvxstructreg.core.checks import plural
-from cvxstructreg.datasets.locating import PathLike
 
 GZIP_MAGIC = b"\x1f\x8b"
 #: Seconds between two lines of progress.
@@ -90,32 +89,6 @@ def read_json_lines(path: Path, fields: Mapping[str, type], verbose: bool = Fals
     if not records:
         raise DataFormatError(f"{path} holds no documents; get the file again")
     return records
-
-
-def write_json_lines(path: PathLike, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write one JSON object per line, compressed when the name ends in .gz: the format of the text sets.
-
-    Folders on the way are made. Use it to bring documents of your own into a form that the loaders read.
-
-    Parameters
-    ----------
-    path : str or path
-    records : iterable of dict
-        Such as ``{"id": "pos/1", "label": "pos", "text": "a fine film ."}``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as home:
-    ...     write_json_lines(f"{home}/two.jsonl.gz", [{"id": "a", "text": "x"}, {"id": "b", "text": "y"}])
-    ...     len(gzip.open(f"{home}/two.jsonl.gz").read().splitlines())
-    2
-    """
-    target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    text = "".join(json.dumps(dict(record), ensure_ascii=False) + "\n" for record in records)
-    stored = text.encode("utf-8")
-    target.write_bytes(gzip.compress(stored) if target.suffix == ".gz" else stored)
 
 
 def read_table(path: Path, columns: tuple[str, ...], verbose: bool = False) -> Iterator[tuple[int, list[str]]]:
