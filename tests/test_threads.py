@@ -80,10 +80,18 @@ def with_many_rows() -> csr.Problem:
     )
 
 
+def with_virtual_nodes() -> csr.Problem:
+    rng = np.random.default_rng(8)
+    X, members = rng.normal(size=(25, 9)), [(i, 9 + (i + j) % 4) for i in range(9) for j in (0, 1)]
+    graph = csr.Graph.from_edges(members, n_nodes=13, virtual=[9, 10, 11, 12], directed=True)
+    return csr.Problem(csr.Linear(X), csr.Logistic(X[:, 0] > 0) + 2.0 * csr.FeatureNetwork(graph) + 0.1 * csr.Ridge())
+
+
 PROBLEMS: dict[str, Callable[[], csr.Problem]] = {
     "atom of its own": with_an_atom_of_its_own,
     "disjoint groups": with_disjoint_groups,
     "many rows": with_many_rows,
+    "virtual nodes": with_virtual_nodes,
     "ridge": lambda: linear_problem(3, "Logistic", "ridge", True, False),
     "l1": lambda: linear_problem(3, "Logistic", "l1", True, True),
     "groups": lambda: linear_problem(3, "Logistic", "groups", True, False),
@@ -402,7 +410,13 @@ def test_solutions_problems_and_atoms_go_to_workers():
     again = pickle.loads(pickle.dumps(expected))
     assert equal(again, expected) and equal(solved(again.problem, "cvxpy"), expected)
     np.testing.assert_array_equal(again.problem.terms[1].atom.prox(np.ones((4, 1)), 0.5), point)
-    jobs = [("ridge", "newton"), ("groups", "group_newton"), ("kernel hinge", "multipliers"), ("l1", "cvxpy")]
+    jobs = [
+        ("ridge", "newton"),
+        ("groups", "group_newton"),
+        ("kernel hinge", "multipliers"),
+        ("l1", "cvxpy"),
+        ("virtual nodes", "newton"),
+    ]
     problems = [PROBLEMS[name]() for name, _ in jobs]
     serial = [solved(problem, solver) for problem, (_, solver) in zip(problems, jobs, strict=True)]
     for backend in ("loky", "threading"):

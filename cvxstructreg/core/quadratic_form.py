@@ -11,6 +11,7 @@ import scipy.sparse.linalg as spla
 
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.lazy import cached_property
+from cvxstructreg.core.semidefinite_solve import SemidefiniteSolve
 
 #: Up to this size a dense eigendecomposition is a reasonable way to learn about a form.
 DENSE_LIMIT = 1000
@@ -30,14 +31,14 @@ class QuadraticForm:
     def __init__(self, matrix: Any = None, factor: Any = None, eliminated: Any = None) -> None:
         self._matrix = matrix
         self.factor = factor
-        self._projector: Array | None = None
+        self._elimination: SemidefiniteSolve | None = None
         self.eliminated: Any = None
         if eliminated is not None and np.size(eliminated):
             keep = np.setdiff1d(np.arange(factor.shape[1]), eliminated)
             columns = sp.csr_array(factor[:, eliminated])
             self.factor = sp.csr_array(factor[:, keep])
-            # virtual nodes that no row mentions have an empty column: the pseudo-inverse leaves them out
-            self._projector = scipy.linalg.pinvh((columns.T @ columns).toarray())
+            # singular where rows do not tell some virtual nodes apart, or mention one not at all
+            self._elimination = SemidefiniteSolve(columns.T @ columns)
             self.eliminated = columns
         self.size: int = (self.factor if matrix is None else matrix).shape[1]
 
@@ -49,7 +50,7 @@ class QuadraticForm:
     @property
     def is_operator(self) -> bool:
         """Whether M is only available as a product (variables were eliminated)."""
-        return self._projector is not None
+        return self._elimination is not None
 
     @cached_property
     def matrix(self) -> Any:
@@ -116,8 +117,9 @@ class QuadraticForm:
 
     def _residual(self, w: Array) -> Array:
         residual = np.asarray(self.factor @ w)
-        if self.eliminated is not None:
-            residual = residual - self.eliminated @ (self._projector @ (self.eliminated.T @ residual))
+        if self._elimination is not None:  # projected again where the first projection is not accurate
+            for _ in range(2 if self._elimination.is_poor else 1):
+                residual = residual - self.eliminated @ self._elimination(self.eliminated.T @ residual)
         return residual
 
     def value(self, w: Array) -> float:
@@ -186,12 +188,30 @@ class QuadraticForm:
         """(I + 2 t M)^-1 v."""
         if self.diagonal is not None:
             return v / (1.0 + 2.0 * t * self.diagonal[:, None])
+        if self._elimination is not None and self.size > DENSE_LIMIT:
+            return self._joint_prox(v, t)
         if self.is_operator or not sp.issparse(self.matrix):
             return np.asarray(
                 scipy.linalg.solve(np.eye(self.size) + 2.0 * t * to_dense(self.matrix), v, assume_a="pos")
             )
         system = sp.csc_array(sp.eye_array(self.size) + 2.0 * t * self.matrix)
         return np.asarray(spla.splu(system).solve(np.ascontiguousarray(v)))
+
+    def _joint_prox(self, v: Array, t: float) -> Array:
+        """The same with eliminated variables: by a sparse system for both, and a few steps that make it accurate."""
+        N = sp.hstack([self.factor, self.eliminated], format="csr")
+        kept = sp.diags_array(np.arange(N.shape[1]) < self.size, dtype=float)
+        joint, right = SemidefiniteSolve(kept + 2.0 * t * (N.T @ N)), np.zeros((N.shape[1], 1))
+
+        def inverse(r: Array) -> Array:
+            right[: self.size] = r.reshape(-1, 1)
+            return joint(right)[: self.size]
+
+        shape = (self.size, self.size)
+        system = spla.LinearOperator(shape, lambda x: x + 2.0 * t * self.apply(x.reshape(-1, 1)).ravel(), dtype=float)
+        nearly = spla.LinearOperator(shape, inverse, dtype=float)
+        columns = [spla.cg(system, column, inverse(column), rtol=1e-13, maxiter=50, M=nearly)[0] for column in v.T]
+        return np.column_stack(columns)
 
     def conj(self, u: Array) -> float:
         """1/4 u'M^+ u, infinite where u leaves the range of M; by a dense eigendecomposition."""
@@ -216,7 +236,7 @@ class DiagonalForm(QuadraticForm):
 
     def __init__(self, weights: Array) -> None:
         self._weights = np.asarray(weights, dtype=float)
-        self.factor = self.eliminated = self._projector = None
+        self.factor = self.eliminated = self._elimination = None
         self.size = self._weights.size
 
     @cached_property
