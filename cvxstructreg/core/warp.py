@@ -151,6 +151,17 @@ def _times(matrix: Any, V: Array) -> Array:
     return out
 
 
+def _lu_solved(factors: tuple[Array, np.ndarray], Y: Array) -> Array:
+    """The solution of A'X = Y by the LU factors of A, in their precision.
+
+    SciPy's ``getrs`` adds one to the pivots it is given and takes it off again, without holding the interpreter's lock:
+    threads that share the pivots would read wrong ones, and so each call has its own.
+    """
+    lu, pivots = factors
+    getrs = scipy.linalg.lapack.sgetrs if lu.dtype == np.float32 else scipy.linalg.lapack.dgetrs
+    return np.asarray(getrs(lu, pivots.copy(), Y, trans=1)[0])
+
+
 class Warp:
     """X = (I + M gram)^-1 Y, with one factorisation: in the space of the edges if they are few, else of the nodes."""
 
@@ -246,7 +257,7 @@ class Warp:
     def _solve_roughly(self, Y: Array) -> Array:
         if self._single is None:
             return self._solve_nodes(Y)
-        return np.asarray(scipy.linalg.lapack.sgetrs(*self._single, Y.astype(np.float32), trans=1)[0], dtype=float)
+        return _lu_solved(self._single, Y.astype(np.float32)).astype(float)
 
     def _solve_nodes(self, Y: Array) -> Array:
         if (len(self.nodes) >= SINGLE_FROM or "_single" in self.__dict__) and self._single is not None:
@@ -254,12 +265,12 @@ class Warp:
             if X is not None:
                 self.is_rough = self.accuracy > REFINED
                 return X
-        X = np.asarray(scipy.linalg.lapack.dgetrs(*self._double, Y, trans=1)[0])
+        X = _lu_solved(self._double, Y)
         operator, gram = self._part
         if operator.trace_bound(gram) > STRONG * operator.n:
             for _ in range(2):
                 left = Y - X - operator.apply_by_edges(gram @ X)
-                X = X + scipy.linalg.lapack.dgetrs(*self._double, left, trans=1)[0]
+                X = X + _lu_solved(self._double, left)
         return X
 
     def _refined(self, Y: Array, X: Array | None) -> Array | None:
@@ -273,7 +284,7 @@ class Warp:
         for _ in range(REFINEMENTS):
             if np.all(size <= goal):
                 return np.asarray(X)
-            X = X + scipy.linalg.lapack.sgetrs(*self._single, left.astype(np.float32), trans=1)[0]
+            X = X + _lu_solved(self._single, left.astype(np.float32))
             if np.all(foreseen <= goal):
                 return np.asarray(X)
             left = Y - X - operator.apply(_symmetric_times(gram, X))

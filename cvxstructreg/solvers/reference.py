@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import cvxpy as cp
@@ -38,6 +39,12 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 
+@cache
+def installed() -> frozenset[str]:
+    """The solvers that CVXPY has, asked once: it tries to import each one, and a fork during an import is fatal."""
+    return frozenset(cp.installed_solvers())
+
+
 def accepts(problem: Problem) -> Refusal | None:
     """Everything."""
     return None
@@ -54,8 +61,8 @@ def run(
     if cvxpy_options is not None and not isinstance(cvxpy_options, dict):
         raise TypeError(f"cvxpy_options must be a dictionary, got {type(cvxpy_options).__name__}")
     name = str(cvxpy_solver).upper()
-    if name not in cp.installed_solvers():
-        known = ", ".join(sorted(cp.installed_solvers()))
+    if name not in installed():
+        known = ", ".join(sorted(installed()))
         raise ValueError(f"CVXPY has no solver {cvxpy_solver!r} installed; there are {known}")
     taken = problem if problem.has_few_coordinates else problem.linear()
     built, theta, b, links = taken.cvxpy_parts(copies=True)
