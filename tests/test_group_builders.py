@@ -27,6 +27,7 @@ from cvxstructreg.groups import (
     named_groups,
 )
 from cvxstructreg.groups.graph_of_words import window_counts
+from cvxstructreg.groups.topics import _canonical
 
 LINES = ["the moon rose\nwe ate bread\nMOON, the rose", "we ate the bread\n\n \nbread we ate", "!!!\nmoon"]
 
@@ -247,6 +248,43 @@ def test_lsi_takes_the_largest_loadings_of_singular_vectors():
     V = np.linalg.svd(X)[2]
     for topic in range(3):
         assert set(groups[topic].tolist()) == set(np.argsort(-abs(V[topic]))[:6].tolist())
+
+
+def test_equal_singular_values_have_the_same_topics_in_any_order_of_the_documents():
+    block = np.array([[2.0, 1.0, 1.0], [1.0, 1.0, 1.0]])
+    X = np.kron(np.eye(3), block)  # three topics of equal strength, in which two of three words are equal too
+    for order, columns in [(np.arange(6), np.arange(9)), (np.arange(6)[::-1], np.arange(9)[::-1])]:
+        for seed in range(3):
+            for n_topics in (3, 2, 1):  # fewer cut the equal ones
+                builder = LSIGroups(n_topics, n_words=2, random_state=seed).fit(X[order][:, columns])
+                mirrored = columns[0] != 0  # then the strong word is the last of the three
+                expected = [[0, 2], [3, 5], [6, 8]] if mirrored else [[0, 1], [3, 4], [6, 7]]
+                assert [group.tolist() for group in builder.groups_] == expected[:n_topics]
+                assert np.all(builder.components_.max(axis=1) == abs(builder.components_).max(axis=1))
+    alone = abs(np.linalg.svd(block)[2][0])
+    np.testing.assert_allclose(builder.components_[0], [*alone[::-1], *np.zeros(6)], atol=1e-12)  # nothing is mixed
+
+
+def test_topics_beyond_the_rank_are_left_out():
+    X = np.outer([1.0, 2.0, 3.0, 1.0], [1.0, 3.0, 2.0])
+    builder = LSIGroups(3, n_words=2, random_state=0).fit(X)
+    assert [group.tolist() for group in builder.groups_] == [[1, 2]]
+    np.testing.assert_allclose(builder.components_ @ builder.components_.T, np.diag([1.0, 0.0, 0.0]), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rotations_of_equal_singular_vectors_do_not_matter(seed):
+    rng = np.random.default_rng(seed)
+    vectors = np.linalg.qr(rng.normal(size=(7, 4)))[0].T
+    rotation = np.linalg.qr(rng.normal(size=(2, 2)))[0]
+    turned = np.vstack([-vectors[:1], rotation @ vectors[1:3], vectors[3:]])
+    values = np.array([3.0, 2.0, 2.0 - 1e-14, 1.0])
+    one, other = (_canonical(v, values, 4)[0] for v in (vectors, turned))
+    np.testing.assert_allclose(one, other, atol=1e-7)
+    np.testing.assert_allclose(one @ one.T, np.eye(4), atol=1e-12)
+    np.testing.assert_allclose(one[1:3].T @ one[1:3], vectors[1:3].T @ vectors[1:3], atol=1e-12)
+    assert _canonical(vectors, values, 2)[1]
+    assert not _canonical(vectors[:2], values[:2], 2)[1]  # a third vector may belong to the second
 
 
 def test_topics_from_documents_and_from_their_matrix_are_the_same(corpus):

@@ -12,6 +12,11 @@ from cvxstructreg.groups.builder import GroupBuilder, checked_integer
 from cvxstructreg.groups.groups import Weights
 from cvxstructreg.groups.words import documents_or_matrix, present
 
+# Singular values, loadings and probabilities whose difference is a smaller part of the largest are taken for equal;
+# and those that are a smaller part of it for zero.
+EQUAL = 1e-8
+ZERO = 1e-10
+
 
 class TopicGroups(GroupBuilder):
     """g_t = the n_words highest words of topic t; what a topic is, the subclasses say."""
@@ -56,7 +61,10 @@ class TopicGroups(GroupBuilder):
 class LSIGroups(TopicGroups):
     """g_t = the n_words features with the largest |V_jt|, for the t-th right singular vector of X = U S V'.
 
-    Latent semantic indexing by scikit-learn's TruncatedSVD; loadings that are zero up to round-off are left out.
+    Latent semantic indexing by scikit-learn's TruncatedSVD. The strongest topic comes first; loadings and topics that
+    are zero up to round-off are left out. Singular values that are equal up to round-off have any rotation of their
+    vectors for singular vectors. Of these the one is taken whose t-th vector has all of the feature with the largest
+    share in what vectors 1, ..., t-1 leave, the first of equal ones. So the groups do not depend on the machine.
 
     Parameters
     ----------
@@ -77,6 +85,7 @@ class LSIGroups(TopicGroups):
     groups_ : Groups
         Named "topic 0", "topic 1", ...
     components_ : array of shape (n_topics, n_features)
+        The largest loading of each is positive; zeros beyond the rank of X.
     n_merged_ : int
 
     Examples
@@ -84,7 +93,7 @@ class LSIGroups(TopicGroups):
     >>> documents = ["moon star moon", "star moon", "bread salt", "salt bread bread"]
     >>> builder = LSIGroups(n_topics=2, n_words=2, random_state=0).fit(documents)
     >>> [[builder.groups_.feature_names[j] for j in group] for group in builder.groups_]
-    [['moon', 'star'], ['bread', 'salt']]
+    [['bread', 'salt'], ['moon', 'star']]
     """
 
     def __init__(
@@ -112,13 +121,17 @@ class LSIGroups(TopicGroups):
             raise ValueError(f"{given} have at most {plural(largest, 'dimension')}, not n_topics={n_topics}")
         if self.verbose:
             print(f"singular vectors: {n_topics} of {largest} ...", flush=True)
-        svd = TruncatedSVD(n_components=n_topics, random_state=self.random_state)
-        svd.fit(matrix)
-        return np.asarray(svd.components_)
+        wanted = min(n_topics + 1, largest)  # one more shows whether the last value has equals
+        while True:
+            svd = TruncatedSVD(n_components=wanted, random_state=self.random_state).fit(matrix)
+            vectors, complete = _canonical(np.asarray(svd.components_), np.asarray(svd.singular_values_), n_topics)
+            if complete or wanted == largest:
+                return vectors
+            wanted = min(2 * wanted, largest)
 
     def _scores(self, components: NDArray[np.float64]) -> NDArray[np.float64]:
         loadings = np.abs(components)
-        return np.where(loadings > 1e-10 * loadings.max(axis=1, keepdims=True), loadings, 0.0)
+        return np.where(loadings > ZERO * loadings.max(axis=1, keepdims=True), loadings, 0.0)
 
 
 class LDAGroups(TopicGroups):
@@ -208,6 +221,50 @@ class LDAGroups(TopicGroups):
 
 
 def _highest(scores: NDArray[np.float64], k: int) -> list[NDArray[np.int64]]:
-    """Return where the k highest positive scores of each row are; of equal ones the first."""
-    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    return [np.sort(row[scores[number, row] > 0]) for number, row in enumerate(order)]
+    """Return where the k highest positive scores of each row are; of those equal up to round-off the first."""
+    best = []
+    for row in scores:
+        order = np.argsort(-row, kind="stable")
+        order = order[np.lexsort((order, _levels(row[order])))][:k]
+        best.append(np.sort(order[row[order] > 0]))
+    return best
+
+
+def _levels(falling: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Number the values from the largest down; those equal up to round-off have the same number."""
+    steps = -np.diff(falling, prepend=falling[:1])
+    return np.cumsum(steps > EQUAL * np.max(falling, initial=0.0))
+
+
+def _canonical(
+    vectors: NDArray[np.float64], values: NDArray[np.float64], n_topics: int
+) -> tuple[NDArray[np.float64], bool]:
+    """Return n_topics singular vectors that are the same on every machine, and whether all equals of the last are known.
+
+    The vectors of equal singular values are replaced by those of the pivoted Cholesky factorisation of the projection
+    on their span, which does not depend on the basis that was found.
+    """
+    levels = _levels(values)
+    nonzero = values > ZERO * values[0]
+    result = np.zeros_like(vectors)
+    for level in np.unique(levels[nonzero]):
+        block = np.flatnonzero((levels == level) & nonzero)
+        result[block] = _rotated(vectors[block])
+    last = levels[n_topics - 1]
+    return result[:n_topics], bool(not nonzero[n_topics - 1] or levels[-1] > last)
+
+
+def _rotated(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the orthonormal basis of the span of the rows whose t-th row has all that is left of its largest column.
+
+    With P the projection on the span, less the rows before, row t is P e_j / sqrt(P_jj) for the largest P_jj.
+    """
+    left = vectors.copy()
+    rows = np.empty_like(vectors)
+    for number in range(len(vectors)):
+        lengths = np.sqrt((left**2).sum(axis=0))
+        column = int(np.argmax(lengths >= (1.0 - EQUAL) * lengths.max()))  # the first of equal ones
+        direction = left[:, column] / lengths[column]
+        rows[number] = direction @ left
+        left = left - np.outer(direction, rows[number])
+    return rows
