@@ -1,5 +1,7 @@
 """Settings of all tests: repeatable hypothesis runs, one BLAS thread, and a limit on skipped tests."""
 
+import random
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -7,13 +9,11 @@ import scipy.linalg  # noqa: F401  loads the BLAS libraries, which must be there
 from hypothesis import settings
 from threadpoolctl import threadpool_limits
 
-# The matrices are tiny: threads only make them slower, and results differ from machine to machine.
-threadpool_limits(1)
-
 # The same examples in every run, so that a failure can be repeated; look for new ones with
 # pytest --hypothesis-profile=explore
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None, max_examples=1000)
+settings.register_profile("seeded", deadline=None, database=None)  # others, by --hypothesis-seed
 settings.load_profile("repeatable")
 
 
@@ -25,6 +25,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="fail if more than N tests are skipped, so that a skip cannot look like a success (default 5)",
     )
+    parser.addoption(
+        "--blas-threads", type=int, default=1, metavar="N", help="number of threads of the BLAS libraries (default 1)"
+    )
+    parser.addoption(
+        "--shuffle", type=int, metavar="SEED", help="run the test files, and the tests of each, in a random order"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # The matrices are tiny: threads only make them slower.
+    threadpool_limits(config.getoption("blas_threads"))
+
+
+@pytest.hookimpl(tryfirst=True)  # pytest then puts tests together again that share a fixture
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    seed = config.getoption("shuffle")
+    if seed is None:
+        return
+    rng = random.Random(seed)
+    files = [list(tests) for _, tests in groupby(items, key=lambda item: item.path)]
+    rng.shuffle(files)
+    for tests in files:
+        rng.shuffle(tests)
+    items[:] = [test for tests in files for test in tests]
 
 
 def _skips_beyond_limit(config: pytest.Config) -> int:

@@ -7,7 +7,6 @@ import gzip
 import io
 import json
 import os
-import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -195,12 +194,6 @@ def test_files_may_be_uncompressed_and_outside_their_subfolder(tmp_path):
     write(tmp_path / "lexicons/negative-words.txt", ";;;\n\nna\xefve\n".encode("latin-1"))
     words = datasets.load_opinion_words(data_home=tmp_path)
     assert (words.positive, words.negative) == (["good"], ["naïve"])
-
-
-def test_importing_the_loaders_does_not_import_scikit_learns():
-    code = "import sys, cvxstructreg.datasets, cvxstructreg.metrics; print('sklearn.datasets' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
 
 
 # --- 20 Newsgroups ----------------------------------------------------------------------------------------------------

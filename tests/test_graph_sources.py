@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import subprocess
-import sys
 
 import networkx as nx
 import numpy as np
@@ -472,9 +470,3 @@ def test_wrong_types_are_named(wrong):
 def test_missing_packages_name_their_extra():
     with pytest.raises(ImportError, match=r"to fly needs the package wings.*cvxstructreg\[air\]"):
         optional_import("wings.feathers", "air", "to fly")
-
-
-def test_builders_are_loaded_only_when_asked_for():
-    code = "import sys, cvxstructreg.graphs, cvxstructreg.groups; print(*sys.modules)"
-    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"sklearn", "networkx", "nltk", "igraph"} & set(modules)

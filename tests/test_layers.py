@@ -85,7 +85,13 @@ def test_internals_of_cvxpy_are_touched_in_two_files_only():
 
 
 def test_importing_is_light():
-    code = "import sys, cvxstructreg; print(*sorted(sys.modules))"
-    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert "cvxstructreg.core.problem" in modules
-    assert not {"matplotlib", "numba", "sklearn.datasets", "cvxstructreg.instances"} & set(modules)
+    """Nothing is compiled, and scikit-learn and the packages of the builders are loaded when first needed."""
+    statements = ["import cvxstructreg", "import cvxstructreg.graphs, cvxstructreg.groups"]
+    statements += ["import cvxstructreg.datasets, cvxstructreg.metrics"]
+    code = "import sys\n" + "".join(f"{statement}\nprint(*sys.modules)\n" for statement in statements)
+    lines = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
+    package, builders, loaders = (set(line.split()) for line in lines)
+    assert "cvxstructreg.core.problem" in package
+    assert not {"matplotlib", "numba", "sklearn.datasets", "cvxstructreg.instances"} & package
+    assert not {"sklearn", "networkx", "nltk", "igraph"} & builders
+    assert "cvxstructreg.datasets" in loaders and "sklearn.datasets" not in loaders
