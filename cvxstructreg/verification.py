@@ -18,6 +18,8 @@ from cvxstructreg.solvers.reference import NAME as REFERENCE
 
 #: Iterations and seconds that a solver has to reach the tolerance when it is verified.
 MAX_ITER, TIME_LIMIT = 100_000, 120.0
+#: Steps of the search for a dual point from the point alone, where no solver has found one.
+SWEEPS = 5000
 #: Iterations of the run before, in which all of its loops are compiled.
 WARM_UP = 200
 
@@ -63,17 +65,22 @@ def certify(
     0.01
     """
     theta, b = problem.shaped(coef, intercept)
-    certificate = certify_point(problem, theta, b, dual, sweeps=5000)
-    if not search or certificate.error <= tol or not np.isfinite(certificate.objective):
+    if not search:
+        return certify_point(problem, theta, b, dual, sweeps=SWEEPS)
+    certificate = certify_point(problem, theta, b, dual)
+    if certificate.error <= tol or not np.isfinite(certificate.objective):
         return certificate
-    found = -np.inf
+    found, tight = -np.inf, False
     for module in registry.accepting(problem):
         with muted(InaccurateWarning):
             other = solve(problem, module.NAME, tol=tol / 10, max_iter=5000, warm_start=(coef, intercept)).certificate
         found = max(found, -np.inf if other.kind == "kkt" else other.lower_bound)
-        if other.kind != "kkt" and other.relative_gap <= tol:
+        tight = other.kind != "kkt" and other.relative_gap <= tol
+        if tight:
             break
-    return certify_point(problem, theta, b, dual, known_bound=found, sweeps=5000)
+    if tight:  # no search for a dual point can give a bound that is higher by more than tol
+        return certify_point(problem, theta, b, dual, known_bound=found)
+    return certify_point(problem, theta, b, dual, known_bound=found, sweeps=SWEEPS)
 
 
 @dataclass(frozen=True)
