@@ -239,7 +239,7 @@ def _levels(falling: NDArray[np.float64]) -> NDArray[np.int64]:
 def _canonical(
     vectors: NDArray[np.float64], values: NDArray[np.float64], n_topics: int
 ) -> tuple[NDArray[np.float64], bool]:
-    """Return n_topics singular vectors that are the same on every machine, and whether all equals of the last are known.
+    """Return n_topics singular vectors that any machine finds, and whether all equals of the last are known.
 
     The vectors of equal singular values are replaced by those of the pivoted Cholesky factorisation of the projection
     on their span, which does not depend on the basis that was found.
