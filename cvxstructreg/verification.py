@@ -59,10 +59,8 @@ def certify(
     >>> import numpy as np
     >>> import cvxstructreg as csr
     >>> problem = csr.Problem(csr.Linear(np.eye(2), intercept=False), csr.Squared([1.0, 2.0]) + 0.5 * csr.Ridge())
-    >>> csr.certify(problem, [0.5, 1.0]).gap
-    0.0
-    >>> round(csr.certify(problem, [0.5, 1.1]).gap, 6)
-    0.01
+    >>> round(csr.certify(problem, [0.5, 1.0]).gap, 6), round(csr.certify(problem, [0.5, 1.1]).gap, 6)
+    (0.0, 0.01)
     """
     theta, b = problem.shaped(coef, intercept)
     if not search:
