@@ -20,6 +20,7 @@ from cvxstructreg.graphs import (
     class_graph,
     cooccurrence,
 )
+from cvxstructreg.graphs.neighbors import nearest_neighbors
 
 DOCUMENTS = [
     "the moon and the star",
@@ -341,3 +342,18 @@ def test_everything_public_can_be_found():
     assert graphs.Graph is Graph
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         graphs.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("as_sparse", [False, True])
+@pytest.mark.parametrize("k", [1, 7, 57, 58, 59])
+def test_of_equally_near_rows_the_first_are_neighbours(k, as_sparse, monkeypatch):
+    monkeypatch.setattr("cvxstructreg.graphs.neighbors.BLOCK_ENTRIES", 200)
+    points = np.random.default_rng(0).integers(0, 3, size=(60, 3)) / 3.0  # many equal rows, and many equal distances
+    squares = np.array([[sum((a - b) ** 2) for b in 3 * points] for a in 3 * points]).round()
+    np.fill_diagonal(squares, np.inf)
+    nearest, distances = nearest_neighbors(sparse.csr_array(points) if as_sparse else points, k)
+    expected = np.argsort(squares, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(np.sort(nearest, axis=1), np.sort(expected, axis=1))
+    exact = np.sqrt(np.take_along_axis(squares, nearest, axis=1)) / 3.0
+    np.testing.assert_allclose(distances, exact, atol=1e-7)
+    assert np.all(np.diff(distances, axis=1) >= 0)

@@ -13,6 +13,11 @@ from cvxstructreg.core.vocabulary import check_choice
 from cvxstructreg.graphs.builder import MAX_FLOAT, GraphBuilder, checked_neighbors, checked_number
 from cvxstructreg.graphs.graph import Graph
 
+# Squared distances that differ by less than this part of the squared lengths of the rows are taken for equal.
+EQUAL = 1e-11
+# Distances that are in memory at a time.
+BLOCK_ENTRIES = 4_000_000
+
 
 class NeighborGraph(GraphBuilder):
     """W_ij = 1, exp(-||x_i - x_j||^2 / (2 sigma^2)) or cos(x_i, x_j) if j is among the k nearest of i, or i of j.
@@ -23,7 +28,7 @@ class NeighborGraph(GraphBuilder):
     Parameters
     ----------
     n_neighbors : int
-        Neighbours of each example, itself not counted.
+        Neighbours of each example, itself not counted; of equally near ones the first.
     weights : {"binary", "heat", "cosine"}
         The formulas above, in this order. Pairs with a cosine of zero or less are not linked.
     bandwidth : float, optional
@@ -113,12 +118,41 @@ class NeighborGraph(GraphBuilder):
 
 
 def nearest_neighbors(points: Any, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return indices and Euclidean distances (n x k) of the k nearest other rows of each row, nearest first."""
+    """Return indices and Euclidean distances (n x k) of the k nearest other rows of each row, nearest first.
+
+    Of rows that are equally near up to round-off the first are taken, on every machine. One neighbour more than k shows
+    whether any of them may have been left out; then the distances of all rows are looked at.
+    """
+    from sklearn.metrics.pairwise import euclidean_distances
     from sklearn.neighbors import NearestNeighbors
 
-    search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(points)
-    distances, indices = search.kneighbors()
-    return indices.astype(np.int64), distances
+    n = points.shape[0]
+    squares = np.asarray((points.multiply(points) if sparse.issparse(points) else points * points).sum(axis=1)).ravel()
+    far, near = NearestNeighbors(n_neighbors=min(k + 1, n - 1), algorithm="brute").fit(points).kneighbors()
+    indices, distances, decided = _first_of_nearest(near.astype(np.int64), far, k, squares[:, None] + squares[near])
+    undecided = np.flatnonzero(~decided & (near.shape[1] < n - 1))
+    block = max(1, BLOCK_ENTRIES // n)
+    for start in range(0, len(undecided), block):
+        part = undecided[start : start + block]
+        far = euclidean_distances(points[part], points)
+        far[np.arange(len(part)), part] = np.inf  # itself
+        near = np.broadcast_to(np.arange(n), far.shape)
+        indices[part], distances[part], _ = _first_of_nearest(near, far, k, squares[part][:, None] + squares)
+    return indices, distances
+
+
+def _first_of_nearest(
+    near: NDArray[np.int64], far: NDArray[np.float64], k: int, sizes: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the k nearest, and whether one is farther: then all that are as near as the k-th were given."""
+    excess = far**2 - np.partition(far, k - 1, axis=1)[:, k - 1 : k] ** 2
+    farther = excess > EQUAL * sizes
+    level = farther + (excess >= -EQUAL * sizes).astype(np.int8)  # 0 for nearer, 1 for as near, 2 for farther
+    chosen = np.lexsort((near, level))[:, :k]
+    near, far = np.take_along_axis(near, chosen, axis=1), np.take_along_axis(far, chosen, axis=1)
+    order = np.lexsort((near, far))
+    all_given = np.asarray(farther.any(axis=1))
+    return np.take_along_axis(near, order, axis=1), np.take_along_axis(far, order, axis=1), all_given
 
 
 def unit_rows(X: Any) -> Any:

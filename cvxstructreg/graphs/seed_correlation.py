@@ -28,7 +28,7 @@ class SeedCorrelationGraph(GraphBuilder):
     seeds : sequence of names or column numbers
         About 200 sentiment words in the paper, see `sentiment_seeds`.
     n_neighbors : int
-        100 in the paper.
+        100 in the paper; of equally near features the first.
     metric : {"euclidean", "cosine"}
         Distance of two vectors of correlations.
     binary : bool
