@@ -7,6 +7,7 @@ from cvxstructreg.core.certificate import Certificate, WrongBoundError
 from cvxstructreg.core.model import Kernel, Linear
 from cvxstructreg.core.objective import Objective, Term
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.semidefinite import RepairedGramWarning
 from cvxstructreg.core.solution import Solution
 from cvxstructreg.graphs import Graph
 from cvxstructreg.groups import Groups
@@ -89,6 +90,7 @@ __all__ = [
     "Problem",
     "Quadratic",
     "RKHSNorm",
+    "RepairedGramWarning",
     "Report",
     "Ridge",
     "Solution",

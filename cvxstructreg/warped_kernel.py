@@ -51,7 +51,7 @@ class WarpedKernel:
         satisfy: one with dissimilarity edges.
     psd : bool
         Whether the kernel is known to be positive semidefinite by construction, so that it need not be proved, as in
-        :class:`cvxstructreg.Kernel`.
+        :class:`cvxstructreg.Kernel`, whose repair of a matrix that round-off made indefinite holds here too.
 
     Examples
     --------
@@ -84,8 +84,7 @@ class WarpedKernel:
         elif X is not None:
             raise ValueError("X goes with a kernel function; a kernel matrix has all that is needed of it")
         self.X = X
-        self._model = Kernel(kernel, psd=psd)
-        self._model.require_psd()
+        self._model = Kernel(kernel, psd=psd).convex()
         self._gram: Array = self._model.design
         self.n = self._model.n_rows
         if isinstance(strength, bool) or not isinstance(strength, Real) or not 0 <= float(strength) < np.inf:
@@ -205,7 +204,8 @@ class WarpedKernel:
 
     def __repr__(self) -> str:
         on = ", on_scores=True" if self.on_scores else ""
-        return f"WarpedKernel({self.n} examples{on})"
+        shift = f", shift={self._model.shift:.3g}" if self._model.shift else ""
+        return f"WarpedKernel({self.n} examples{on}{shift})"
 
 
 def _penalty(graph: Any) -> QuadraticPenalty:

@@ -142,7 +142,7 @@ def never(*args):
 
 
 def test_who_vouches_for_a_kernel_waits_for_no_proof(monkeypatch):
-    monkeypatch.setattr(models, "require_psd", never)
+    monkeypatch.setattr(models, "prove", never)
     for solver, problem in problems(smooth(300), psd=True):
         assert problem.solve(solver).status == "optimal"
         problem.to_cvxpy()
@@ -153,7 +153,7 @@ def test_who_vouches_for_a_kernel_waits_for_no_proof(monkeypatch):
 
 def test_a_kernel_is_proved_once(monkeypatch):
     calls = []
-    monkeypatch.setattr(models, "require_psd", lambda *args: calls.append(args))
+    monkeypatch.setattr(models, "prove", lambda *args: calls.append(args))
     model = csr.Kernel(smooth(30))
     for lam in (0.1, 0.2):
         csr.Problem(model, csr.Hinge([1, -1], rows=[0, 1]) + lam * csr.RKHSNorm()).solve()
@@ -190,5 +190,5 @@ def test_estimators_vouch_for_kernels_that_cannot_be_indefinite_and_for_no_other
         with pytest.raises(ValueError, match=NOT_PSD):
             estimator(**options).fit(X, y)
     else:
-        monkeypatch.setattr(models, "require_psd", never)
+        monkeypatch.setattr(models, "prove", never)
         estimator(**options).fit(X, y)

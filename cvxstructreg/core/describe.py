@@ -22,7 +22,7 @@ def as_text(problem: Problem) -> str:
     lines = [f"minimize over {_variables(problem)}"]
     for number, (formula, note) in enumerate(rows):
         lines.append(f"  {'+' if number else ' '} {formula:<{width}}   {note}")
-    return "\n".join([*lines, f"where {_scores(problem)}"])
+    return "\n".join([*lines, f"where {_scores(problem)}", *_repair(problem)])
 
 
 def as_html(problem: Problem) -> str:
@@ -33,7 +33,8 @@ def as_html(problem: Problem) -> str:
         for number, (formula, note) in enumerate(_row(problem, term) for term in problem.terms)
     )
     head, foot = html.escape(_variables(problem)), html.escape(_scores(problem))
-    return f"<div>minimize over <code>{head}</code><table>{cells}</table>where <code>{foot}</code></div>"
+    notes = "".join(f"<br>{html.escape(note.strip())}" for note in _repair(problem))
+    return f"<div>minimize over <code>{head}</code><table>{cells}</table>where <code>{foot}</code>{notes}</div>"
 
 
 def _row(problem: Problem, term: Term) -> tuple[str, str]:
@@ -51,26 +52,37 @@ def _row(problem: Problem, term: Term) -> tuple[str, str]:
         else:
             formula = formula.replace("s_i ", "")
         if atom.rows is not None:
-            note += f"; on the {len(atom.rows)} labelled of {problem.model.n_rows} rows"
+            note += f"; on the {len(atom.rows)} labelled of {problem.given.n_rows} rows"
     elif term.target == "scores":
-        note += f"; on the scores of all {problem.model.n_rows} rows"
+        note += f"; on the scores of all {problem.given.n_rows} rows"
     elif term.target == "values":
-        shift = "without the intercept" if problem.model.intercept else "of the function"
-        note += f"; on the values h = F - 1 b' of all {problem.model.n_rows} rows, {shift}"
+        shift = "without the intercept" if problem.given.intercept else "of the function"
+        note += f"; on the values h = F - 1 b' of all {problem.given.n_rows} rows, {shift}"
     return strength + formula, note
 
 
 def _variables(problem: Problem) -> str:
-    d, k = problem.model.n_weights, problem.n_outputs
-    letter = "theta" if isinstance(problem.model, Kernel) else "w"
+    d, k = problem.given.n_weights, problem.n_outputs
+    letter = "theta" if isinstance(problem.given, Kernel) else "w"
     weights = f"{letter} in R^{d}" if k == 1 else f"{letter} in R^({d} x {k})"
-    return weights + ((", b in R" if k == 1 else f", b in R^{k}") if problem.model.intercept else "")
+    return weights + ((", b in R" if k == 1 else f", b in R^{k}") if problem.given.intercept else "")
 
 
 def _scores(problem: Problem) -> str:
-    model, k = problem.model, problem.n_outputs
+    model, k = problem.given, problem.n_outputs
     scores = "f" if k == 1 else "F"
     letter = "theta" if isinstance(model, Kernel) else "w"
     shift = "" if not model.intercept else (" + b" if k == 1 else " + 1 b'")
     note = "; no penalty of the weights touches b" if model.intercept else "; there is no intercept"
     return f"{scores} = {model.name} {letter}{shift}, {model!r}{note}"
+
+
+def _repair(problem: Problem) -> list[str]:
+    """A line on what was added to the Gram matrix, or on why there is no convex problem."""
+    try:
+        model = problem.model
+    except ValueError as error:
+        return [f"but {error}"]
+    if not isinstance(model, Kernel) or not model.shift:
+        return []
+    return [f"  and gram is the given matrix + {model.shift:.3g} I: {model.repair}"]

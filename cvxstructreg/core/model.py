@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,17 @@ import scipy.sparse as sp
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.lazy import cached_property
 from cvxstructreg.core.memory import require_memory
-from cvxstructreg.core.semidefinite import ZERO_GRAM, not_psd, require_psd, round_off_of
+from cvxstructreg.core.semidefinite import (
+    NEGLIGIBLE,
+    NOISE,
+    PSD_ROUND_OFF,
+    ZERO_GRAM,
+    Proof,
+    RepairedGramWarning,
+    not_psd,
+    prove,
+    round_off_of,
+)
 
 #: Weights of which at most one row in so many is not zero are multiplied with these rows of gram only.
 FEW_ROWS = 4
@@ -89,9 +100,11 @@ class Kernel(Model):
     """F = gram theta + 1 b', where gram is a symmetric positive semidefinite kernel matrix: v'gram v >= 0 for all v.
 
     That gram is positive semidefinite makes the norm theta'gram theta convex, and so is a part of every certificate. It
-    is proved once, when a problem with this norm is first solved, by a Cholesky factorisation (n^3 / 3 multiplications
-    and one more n x n matrix), or taken from the user who knows it. Eigenvalues that round-off has made negative are no
-    mistake: down to -1e-8 times the largest in double precision, -1.2e-5 times the largest if gram is given in single.
+    is proved once, when a problem with this norm is first used, by a Cholesky factorisation (n^3 / 3 multiplications
+    and one more n x n matrix), or taken from the user who knows it. Round-off may make eigenvalues negative, down to
+    -1e-8 times the largest in double precision, or -1.2e-5 times the largest if gram is given in single precision. Such
+    a matrix is repaired: problems with the norm use ``gram + shift I`` (:meth:`convex`), with a
+    :class:`cvxstructreg.RepairedGramWarning`, and ``problem.describe()`` says so.
 
     Parameters
     ----------
@@ -101,7 +114,13 @@ class Kernel(Model):
         Whether there are free intercepts.
     psd : bool
         Whether gram is known to be positive semidefinite by construction, as Gaussian and linear kernels are: then no
-        proof is made, and certificates hold under this condition.
+        proof is made, and certificates hold under this condition. In single precision the proof is made nevertheless,
+        since round-off of that size makes such matrices indefinite.
+
+    Attributes
+    ----------
+    shift : float
+        What was added to the diagonal of the given matrix; 0 unless :meth:`convex` made this model.
 
     Examples
     --------
@@ -131,15 +150,21 @@ class Kernel(Model):
         design = as_design(gram, "gram")
         self.round_off = round_off_of(np.asarray(gram).dtype if hasattr(gram, "__array__") else design.dtype)
         super().__init__(_symmetric(design, self.round_off), intercept)
-        self._spectrum: tuple[Array, Array] | None = None
-        self.psd = self._known_psd = bool(psd)
+        self.psd = bool(psd)
+        self.shift, self.repair = 0.0, ""  # what was added to the diagonal, and why
+        # Caches that threads may share: each is read once and replaced as a whole
         self._last: tuple[Array, Array] | None = None  # the last theta and gram theta
+        self._spectrum: tuple[Array, Array] | None = None
+        trusted = self.psd and self.round_off <= PSD_ROUND_OFF
+        self._slack: float | None = self._noise() if trusted else None
+        self._repaired: Kernel | None = None
 
     def scores(self, theta: Array, b: Array) -> Array:
         """F = gram theta + 1 b'; the last product is remembered, as certificates ask for it more than once."""
-        if self._last is None or not np.array_equal(self._last[0], theta):
-            self._last = theta.copy(), self.times(theta)
-        return self._last[1] + b
+        last = self._last
+        if last is None or not np.array_equal(last[0], theta):
+            self._last = last = theta.copy(), self.times(theta)
+        return last[1] + b
 
     def adjoint(self, u: Array) -> Array:
         """gram u."""
@@ -158,13 +183,72 @@ class Kernel(Model):
         return np.asarray(scipy.linalg.blas.dsymv(1.0, fortran, np.ascontiguousarray(v[:, 0])))[:, None]
 
     def require_psd(self) -> None:
-        """Raise unless gram is known or proved to be positive semidefinite (:mod:`cvxstructreg.core.semidefinite`)."""
-        if not self._known_psd and self._spectrum is None:
-            require_psd(self.design, self.round_off)
-            self._known_psd = True
+        """Raise unless gram is known or proved to be positive semidefinite up to its round-off."""
+        self.convex()
+
+    def convex(self) -> Kernel:
+        """This model if its matrix is positive semidefinite, else a repaired one, of ``gram + shift I``.
+
+        All problems with the function norm use it. ``shift`` is about the size of the smallest eigenvalue, and the same
+        for every solver. ``ValueError`` if gram has negative eigenvalues beyond its round-off.
+
+        Examples
+        --------
+        >>> import numpy as np, warnings
+        >>> kernel = Kernel(np.array([[1.0, 1.0 + 1e-6], [1.0 + 1e-6, 1.0]], dtype=np.float32))
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")
+        ...     repaired = kernel.convex()
+        >>> repaired
+        Kernel(2 x 2 dense, shift=9.54e-07)
+        """
+        if self._repaired is not None:
+            return self._repaired
+        if self._slack is None:
+            proof = prove(self.design, self.round_off)
+            if proof.shift > NEGLIGIBLE * self._trace():
+                self._repaired = repaired = self._shifted(proof)
+                return repaired
+            self._slack = proof.shift
+        return self
+
+    def _shifted(self, proof: Proof) -> Kernel:
+        """gram + shift I, with a warning."""
+        _require_gram_memory(self.n_rows, "a repaired copy of gram")
+        design = self.design.copy()
+        np.einsum("ii->i", design)[:] += proof.shift
+        result = Kernel(design, self.intercept, self.psd)
+        result.round_off, result.shift = self.round_off, proof.shift
+        result._slack = result._noise()
+        precision = "double" if self.round_off <= PSD_ROUND_OFF else "single" if self.round_off <= 1e-4 else "half"
+        smallest = f"{'' if proof.exact else 'at most '}{proof.smallest:.3g}"
+        result.repair = f"its smallest eigenvalue is {smallest}, round-off of {precision} precision"
+        warnings.warn(
+            f"gram is not positive semidefinite: {result.repair}; gram + {proof.shift:.3g} I is used in its place. "
+            "Compute the kernel in float64, or add such a multiple of the identity to it",
+            RepairedGramWarning,
+            stacklevel=3,
+        )
+        return result
+
+    def _trace(self) -> float:
+        return float(self.design.trace())
+
+    def _noise(self) -> float:
+        return NOISE * max(self._trace(), 0.0)
+
+    def largest_energy(self, u: Array) -> float:
+        """The most that u'gram u can be, given that the entries of gram are rounded: u'gram u + slack ||u||^2.
+
+        gram + slack I is positive semidefinite, while gram itself may have small eigenvalues of either sign in place of
+        zeros. A lower bound of the optimum that uses this value holds for gram as for the matrices that it stands for.
+        """
+        slack = self._noise() if self._slack is None else self._slack
+        return max(0.0, float(np.vdot(u, self.times(u)))) + slack * float(np.vdot(u, u))
 
     def __repr__(self) -> str:
-        return super().__repr__()[:-1] + (", psd=True)" if self.psd else ")")
+        shift = f", shift={self.shift:.3g}" if self.shift else ""
+        return super().__repr__()[:-1] + shift + (", psd=True)" if self.psd else ")")
 
     def factor(self) -> Array:
         """G with gram = G G': the same model in linear coordinates, theta = :meth:`lift` of them."""
@@ -181,17 +265,21 @@ class Kernel(Model):
         return np.asarray(self.factor().T @ theta)
 
     def _eigen(self) -> tuple[Array, Array]:
-        if self._spectrum is None:
+        """The eigenvalues that are not round-off, and their vectors."""
+        spectrum = self._spectrum
+        if spectrum is None:
             _require_gram_memory(2 * self.n_rows, "the eigenvectors of gram")
             values, vectors = scipy.linalg.eigh(self.design)
             top = max(float(values[-1]), 0.0)
-            if values[0] < -self.round_off * max(top, np.finfo(float).tiny):
+            if values[0] < -self.round_off * top:
                 raise not_psd(float(values[0]), top)
             if top == 0.0:
                 raise ValueError(ZERO_GRAM)
+            if -values[0] > NEGLIGIBLE * self._trace():  # whoever vouched for gram did not know: certificates do now
+                self._slack = max(self._slack or 0.0, -float(values[0]))
             kept = values > values.size * np.finfo(float).eps * top
-            self._spectrum = values[kept], vectors[:, kept]
-        return self._spectrum
+            self._spectrum = spectrum = values[kept], vectors[:, kept]
+        return spectrum
 
 
 def _symmetric(gram: Array, round_off: float) -> Array:

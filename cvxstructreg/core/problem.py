@@ -47,7 +47,7 @@ class Problem:
     def __init__(self, model: Model, objective: Any) -> None:
         if not isinstance(model, Model):
             raise TypeError(f"the first argument is a model such as Linear(X), got {type(model).__name__}")
-        self.model = model
+        self.given = model
         self.terms: tuple[Term, ...] = Objective.of(objective).terms
         self.n_outputs = self._count_outputs()
         for term in self.terms:
@@ -67,17 +67,17 @@ class Problem:
     def _check_sizes(self, term: Term) -> None:
         if isinstance(term.atom, Loss):
             n, rows = len(term.atom.y), term.atom.rows
-            if rows is None and n != self.model.n_rows:
+            if rows is None and n != self.given.n_rows:
                 raise ValueError(
-                    f"{term.atom!r} has {n} labels for {self.model.n_rows} rows; "
+                    f"{term.atom!r} has {n} labels for {self.given.n_rows} rows; "
                     "if only some rows are labelled, say which with rows="
                 )
-            if rows is not None and rows.max() >= self.model.n_rows:
-                raise ValueError(f"rows names row {rows.max()}, but the model has {self.model.n_rows} rows")
+            if rows is not None and rows.max() >= self.given.n_rows:
+                raise ValueError(f"rows names row {rows.max()}, but the model has {self.given.n_rows} rows")
         elif term.target in ("scores", "values"):
-            term.atom.check_rows(self.model.n_rows, "examples")
+            term.atom.check_rows(self.given.n_rows, "examples")
         else:
-            term.atom.check_rows(self.model.n_weights, "features")
+            term.atom.check_rows(self.given.n_weights, "features")
 
     def _names(self, targets: tuple[str, ...], what: str) -> tuple[str, ...] | None:
         """The names that the terms give to features or examples; an error if two terms do not mean the same ones."""
@@ -92,6 +92,16 @@ class Problem:
                 )
             known = names if known is None else known
         return known
+
+    @cached_property
+    def model(self) -> Model:
+        """The model that is used by every solver and certificate: ``given``, the one that was passed.
+
+        Only a Kernel model whose matrix round-off has made indefinite is replaced by its repaired copy
+        (:meth:`cvxstructreg.Kernel.convex`), if the objective has the function norm.
+        """
+        has_norm = any(term.target == "function" and term.scale > 0 for term in self.terms)
+        return self.given.convex() if isinstance(self.given, Kernel) and has_norm else self.given
 
     @cached_property
     def normal_form(self) -> NormalForm:
@@ -152,8 +162,6 @@ class Problem:
         assert isinstance(self.model, Kernel)
         if self.has_factor_coordinates:
             return Problem(Linear(self.model.factor(), self.model.intercept), Objective(self.terms))
-        if any(term.target == "function" and term.scale > 0 for term in self.terms):
-            self.model.factor()  # raises unless gram is positive semidefinite
         gram = self.model.design
         norm = MatrixPenalty(gram)
         terms = [Term(norm, term.scale, "weights") if term.target == "function" else term for term in self.terms]
@@ -285,7 +293,7 @@ class Problem:
         return describe.as_text(self)
 
     def __repr__(self) -> str:
-        return f"Problem({self.model!r}, {Objective(self.terms)!r})"
+        return f"Problem({self.given!r}, {Objective(self.terms)!r})"
 
     def _repr_html_(self) -> str:
         return describe.as_html(self)
