@@ -220,12 +220,10 @@ class Kernel(Model):
         result = Kernel(design, self.intercept, self.psd)
         result.round_off, result.shift = self.round_off, proof.shift
         result._slack = result._noise()
-        precision = "double" if self.round_off <= PSD_ROUND_OFF else "single" if self.round_off <= 1e-4 else "half"
-        smallest = f"{'' if proof.exact else 'at most '}{proof.smallest:.3g}"
-        result.repair = f"its smallest eigenvalue is {smallest}, round-off of {precision} precision"
+        result.repair, remedy = proof.told(self.round_off)
         warnings.warn(
             f"gram is not positive semidefinite: {result.repair}; gram + {proof.shift:.3g} I is used in its place. "
-            "Compute the kernel in float64, or add such a multiple of the identity to it",
+            f"{remedy}, or add such a multiple of the identity to it",
             RepairedGramWarning,
             stacklevel=3,
         )

@@ -25,13 +25,13 @@ from cvxstructreg.core.memory import require_memory
 #: Negative eigenvalues that count as round-off, relative to the largest: of matrices in double precision; in units of
 #: the precision of others, whose entries often come from differences of larger numbers; and never more than the last.
 PSD_ROUND_OFF, UNITS, MOST_ROUND_OFF = 1e-8, 100.0, 1e-3
-#: What double precision leaves of a zero eigenvalue, relative to the trace. Measured on linear, polynomial, cosine and
-#: Gaussian kernels, n 20 to 1000: a Cholesky factor exists with a quarter of this.
-NOISE = 4.0 * float(np.finfo(float).eps)
+#: What double precision leaves of a zero eigenvalue, relative to the trace: the first shift that is tried. Measured on
+#: linear, polynomial, cosine and Gaussian kernels, n 20 to 1000: it is enough, but for large constant matrices.
+NOISE = 0.5 * float(np.finfo(float).eps)
 #: Shifts up to this part of the trace are only charged to the bound of a certificate; larger ones are added to gram.
 NEGLIGIBLE = 1e-12
-#: The least factor between two shifts.
-GROWTH = 4.0
+#: The least factor between two shifts, and the least shift beyond the negligible ones, as a part of the largest.
+GROWTH, LEAST = 4.0, 1e-4
 #: Up to so many rows the smallest eigenvalue itself is computed if it is negative; beyond, some v'gram v / v'v.
 EXACT_ROWS = 1000
 #: Steps of Lanczos for the largest eigenvalue.
@@ -54,6 +54,14 @@ class Proof:
     shift: float
     smallest: float
     exact: bool
+
+    def told(self, round_off: float) -> tuple[str, str]:
+        """Why a matrix of that round-off needs the shift, and how to do without, in words."""
+        double, single = round_off <= PSD_ROUND_OFF, round_off <= round_off_of(np.dtype(np.float32))
+        precision = "double" if double else "single" if single else "half"
+        smallest = f"{'' if self.exact else 'at most '}{self.smallest:.3g}"
+        remedy = "Compute the kernel with less round-off" if double else "Compute the kernel in float64"
+        return f"its smallest eigenvalue is {smallest}, round-off of {precision} precision", remedy
 
 
 def round_off_of(dtype: np.dtype) -> float:
@@ -91,33 +99,38 @@ def prove(gram: Array, round_off: float = PSD_ROUND_OFF) -> Proof:
         raise ValueError(ZERO_GRAM)
     remedy = "pass it in double precision with psd=True if it is so by construction, or use fewer examples"
     require_memory(8.0 * n * n, f"the proof that gram ({n:,} x {n:,}) is positive semidefinite", remedy)
-    # three values that the largest eigenvalue, or their sum, is not below
-    noise = NOISE * max(float(diagonal.sum()), float(diagonal.max()), float(gram.sum()) / n, 0.0)
-    v = _negative_direction(gram, noise)
-    if v is None:
-        return Proof(noise, 0.0, False)
-    exact = n <= EXACT_ROWS
-    smallest, largest = _ends(gram, v, exact)
-    limit = round_off * largest
-    if exact and smallest < -limit:
-        raise not_psd(smallest, largest)
-    shift = noise - smallest if exact else min(limit, max(GROWTH * noise, noise - 1.5 * smallest))
-    while (v := _negative_direction(gram, shift)) is not None:
-        smallest = smallest if exact else min(smallest, _quotient(gram, v))
-        if shift >= limit and not exact:
-            raise not_psd(min(smallest, -limit), largest, exact=False)
-        shift = GROWTH * shift if exact else min(limit, max(GROWTH * shift, -1.5 * smallest))
-    return Proof(shift, smallest, exact)
+    trace = float(diagonal.sum())
+    size = trace if trace > 0 else float(np.abs(gram).max())
+    noise = max(NOISE * size, float(np.finfo(float).tiny))
+    shift, smallest, double = noise, 0.0, round_off <= PSD_ROUND_OFF
+    while shift == noise or (double and shift <= NEGLIGIBLE * size):
+        v = _negative_direction(gram, shift)
+        if v is None:
+            return Proof(shift, smallest, False)
+        smallest = min(smallest, _quotient(gram, v))
+        shift = max(GROWTH * shift, -1.5 * smallest)
+    return _large_shift(gram, round_off, shift, smallest, noise)
 
 
-def _ends(gram: Array, v: Array, exact: bool) -> tuple[float, float]:
-    """The smallest and the largest eigenvalue; or the value of v and that of a few steps of Lanczos."""
+def _large_shift(gram: Array, round_off: float, shift: float, smallest: float, noise: float) -> Proof:
+    """The same from a shift on that is more than round-off of double precision."""
+    exact = len(gram) <= EXACT_ROWS
     if exact:
         values = scipy.linalg.eigvalsh(gram)
-        return float(values[0]), float(values[-1])
-    n = len(gram)
-    largest = max(float(gram.diagonal().max()), float(gram.sum()) / n, ritz_values(gram, LANCZOS_STEPS)[1])
-    return min(_quotient(gram, v), 0.0), largest
+        smallest, largest = float(values[0]), float(values[-1])
+    else:  # values of v'gram v / v'v, which the largest eigenvalue is not below
+        largest = max(float(gram.diagonal().max()), float(gram.sum()) / len(gram), ritz_values(gram, LANCZOS_STEPS)[1])
+    limit = round_off * largest
+    if smallest < -limit:
+        raise not_psd(smallest, largest, exact)
+    shift = noise - smallest if exact else min(limit, max(shift, LEAST * limit))
+    while (v := _negative_direction(gram, shift)) is not None:
+        if not exact:
+            smallest = min(smallest, _quotient(gram, v))
+            if shift >= limit:
+                raise not_psd(min(smallest, -limit), largest, exact=False)
+        shift = GROWTH * shift if exact else min(limit, max(GROWTH * shift, -1.5 * smallest))
+    return Proof(shift, smallest, exact)
 
 
 def _quotient(gram: Array, v: Array) -> float:

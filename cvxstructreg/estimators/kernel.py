@@ -59,7 +59,9 @@ class KernelClassifier(ClassifierMixin, StructuredEstimator):
         raise NotImplementedError
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, graph: Any, pairs: Any, sample_ids: Any) -> Self:
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        # a Gram matrix keeps its precision, by which its round-off is judged
+        dtype = [np.float64, np.float32] if self.kernel == "precomputed" else np.float64
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=dtype)
         rows = labelled_rows(y, self.unlabeled)
         self.classes_, codes = np.unique(y[rows], return_inverse=True)
         weights = checked_sample_weight(sample_weight, X)[rows]
@@ -100,7 +102,8 @@ class KernelClassifier(ClassifierMixin, StructuredEstimator):
         if self.kernel == "precomputed":
             return X.toarray() if hasattr(X, "toarray") else X
         if callable(self.kernel):
-            gram = np.asarray(self.kernel(X, Y), dtype=np.float64)
+            gram = np.asarray(self.kernel(X, Y))
+            gram = gram if gram.dtype == np.float32 else gram.astype(np.float64, copy=False)
             if gram.shape != (X.shape[0], Y.shape[0]):
                 raise ValueError(f"kernel(X, Y) must be a matrix of shape {(X.shape[0], Y.shape[0])}, got {gram.shape}")
             return gram
