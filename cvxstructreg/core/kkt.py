@@ -60,7 +60,10 @@ def _step_residual(parts: NormalForm, theta: Array, gradient: Array, dual: Dual)
         return 0.0
     step = size / steepness if size > 0.0 and steepness > 0.0 else 1.0
     moved = _prox_of_sum(parts, theta - step * gradient, step, dual)
-    return _ratio(float(np.linalg.norm(theta - moved)), max(size, step * steepness))
+    whole = max(size, step * steepness)
+    if whole == 0.0:  # nothing pulls on zero weights: only dual points, which then cancel, have a size
+        whole = step * max((float(np.linalg.norm(q)) for q in dual.values()), default=0.0)
+    return _ratio(float(np.linalg.norm(theta - moved)), whole)
 
 
 def _prox_of_sum(parts: NormalForm, v: Array, t: float, dual: Dual) -> Array:
@@ -92,5 +95,7 @@ def _prox_of_sum(parts: NormalForm, v: Array, t: float, dual: Dual) -> Array:
 
 
 def _ratio(part: float, whole: float) -> float:
-    """part / whole, 0 if both are."""
-    return part / whole if part > 0.0 else 0.0
+    """part / whole, 0 if both are, and infinite for a part of nothing."""
+    if part == 0.0:
+        return 0.0
+    return part / whole if whole > 0.0 else np.inf

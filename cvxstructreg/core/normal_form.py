@@ -242,6 +242,12 @@ class NormalForm:
         return total
 
     @cached_property
+    def piece_roots(self) -> Array:
+        """The norms of the columns of all K of the weights together."""
+        diagonal = self.piece_diagonal
+        return np.asarray(np.sqrt(self.piece_gram.diagonal() if diagonal is None else diagonal))
+
+    @cached_property
     def piece_inverse(self) -> Array:
         """The pseudo-inverse of S, dense."""
         return np.asarray(scipy.linalg.pinvh(self.piece_gram.toarray()))

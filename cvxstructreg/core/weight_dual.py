@@ -100,10 +100,13 @@ class WeightDual:
         sizes = np.linalg.norm(start.total, axis=0) + start.error / UNIT
         self.noise = UNIT * parts.column_norms[:, None] * sizes  # the round-off in the pull
         self.form_error = sum(scaled.grad_error(start.theta) for scaled in parts.weight_forms)
-        self.round_off = start.round_off(parts) + self.form_error * float(np.linalg.norm(start.theta))
-        self.round_off += float(np.vdot(self.noise, np.abs(start.theta)))
         self.points = [dual_point(piece, start.theta, dual.get(piece.number)) for piece in parts.weight_pieces]
         self.taken = self._sum(self.points)
+        if self.points:  # and in what the pieces take
+            size = float(np.sqrt(sum(float(np.vdot(q, q)) for q in self.points)))
+            self.noise = self.noise + (UNIT * size) * parts.piece_roots[:, None]
+        self.round_off = start.round_off(parts) + self.form_error * float(np.linalg.norm(start.theta))
+        self.round_off += float(np.vdot(self.noise, np.abs(start.theta)))
         # on many groups sweeps are dear, and who has a dual point has made them
         self.large = sum(q.size for q in self.points) >= COMPILE_FROM
         given = all(piece.number in dual for piece in parts.weight_pieces)
