@@ -17,6 +17,8 @@ from cvxstructreg.core.quadratic_form import DENSE_LIMIT
 MOST_FREE = 500
 #: Newton steps at most; the shortest step that is tried; and a gradient, relative to the sum that it is, that is zero.
 MOST_STEPS, SHORTEST, BALANCED = 50, 1e-10, 1e-14
+#: The longest step, in scores: where losses are flat to the last digit, Newton steps overflow.
+LONGEST = 1e100
 
 
 def free_directions(parts: NormalForm, theta: Array) -> Array | None:
@@ -154,8 +156,11 @@ def _newton_step(parts: NormalForm, columns: Array, directions: Array, scores: A
         _add_to_each_output(hessian[:q, :, :q, :], directions.T @ np.column_stack(pulled))
     flat = hessian.reshape(m * k, m * k)
     if flat.size == 1:
-        return gradient / flat if flat[0, 0] > 0 else np.zeros_like(gradient)
-    return np.asarray(np.linalg.lstsq((flat + flat.T) / 2, gradient.ravel(), rcond=1e-13)[0].reshape(m, k))
+        step = gradient / flat if flat[0, 0] > 0 else np.zeros_like(gradient)
+    else:
+        step = np.linalg.lstsq((flat + flat.T) / 2, gradient.ravel(), rcond=1e-13)[0].reshape(m, k)
+    longest = float(np.abs(step).max(initial=0.0))
+    return np.asarray(step if longest <= LONGEST else step * (LONGEST / longest))
 
 
 def _add_to_each_output(hessian: Array, block: Array) -> None:
