@@ -155,11 +155,11 @@ def fit_stack(E: Any, v: Array, step_prox: Callable[[Array, float], Array]) -> A
     def unstacked(q: Array) -> Array:
         return np.column_stack([np.bincount(picked, weights=column, minlength=d) for column in q.T])
 
-    q = np.zeros((E.shape[0], v.shape[1]))
+    q, size = np.zeros((E.shape[0], v.shape[1])), float(np.abs(v).max(initial=0.0))
     point, momentum = q, 1.0
     for _ in range(20_000):
         moved = step_prox(point - (unstacked(point) - v)[picked] / lipschitz, 1.0 / lipschitz)
-        if np.abs(moved - point).max(initial=0.0) <= 1e-13 * (1.0 + np.abs(moved).max(initial=0.0)):
+        if np.abs(moved - point).max(initial=0.0) <= 1e-13 * max(size, float(np.abs(moved).max(initial=0.0))):
             return moved
         if np.vdot(point - moved, moved - q) > 0:
             momentum = 1.0

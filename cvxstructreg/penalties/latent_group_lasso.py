@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from cvxstructreg.core.atom import Array, Atom
 from cvxstructreg.core.quiet import QuietProblem
 from cvxstructreg.core.selection import Selection
+from cvxstructreg.core.units import power_of_two
 from cvxstructreg.groups import Groups
 from cvxstructreg.penalties.blocks import BlockNorms, fit_stack
 from cvxstructreg.penalties.group_lasso import checked_groups
@@ -95,11 +96,12 @@ class LatentGroupLasso(Atom):
             return np.inf
         if self.groups.is_disjoint or not np.any(z):
             return float(self.groups.weights @ self.groups.norms(z))
-        copies = self._decomposition(cp.Constant(z))
+        unit = power_of_two(float(np.abs(z).max()))  # the tolerances of a cone solver are absolute
+        copies = self._decomposition(cp.Constant(z / unit))
         QuietProblem(cp.Minimize(self._blocks[0].expr(copies))).solve(
             solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10
         )
-        return self._blocks[0].value(np.asarray(copies.value, dtype=float))
+        return unit * self._blocks[0].value(np.asarray(copies.value, dtype=float))
 
     def prox(self, v: Array, t: float) -> Array:
         """E'q, where the copies q explain v at cost t c_g ||q_g||."""

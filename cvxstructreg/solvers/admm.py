@@ -1,9 +1,9 @@
 """ADMM with adaptive penalty and over-relaxation, for any sum of terms with a prox after a linear map.
 
-    minimize  q(x) + sum_t f_t(Z_t)   subject to  Z_t = K_t x,     x = (theta, b)
+    minimize  q(x) + sum_t f_t(Z_t)   subject to  Z_t = K_t x,     x = (unit theta, b)
 
 with q all quadratic terms. The step in x is one linear system, factorised once for each penalty; each term has a
-penalty rho_t = rho / ||K_t||^2 of its own. Boyd et al. (2011), sections 3.4 and 4.
+penalty rho_t = rho / ||K_t||^2 of its own. The unit, a power of two, makes weights and intercepts alike. Boyd et al. (2011), sections 3.4 and 4.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
-from cvxstructreg.core.atom import Array
+from cvxstructreg.core.atom import Array, Atom
+from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.normal_form import Piece
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.quadratic_form import to_dense
+from cvxstructreg.core.units import power_of_two
 from cvxstructreg.solvers.iterate import Iterate, Refusal
 
 NAME = "admm"
@@ -64,11 +66,11 @@ class _Block:
 class _System:
     """(2 Q + rho sum_t weight_t K_t'K_t) x = rhs, with x of d + 1 rows."""
 
-    def __init__(self, problem: Problem, blocks: list[_Block], size: int) -> None:
+    def __init__(self, problem: Problem, blocks: list[_Block], size: int, unit: float) -> None:
         self.blocks, self.size = blocks, size
         self.dense = size <= FACTORISE
-        parts, design = problem.normal_form, _with_intercept(problem)
-        self.forms = [(2.0 * form.scale, form.form, None) for form in parts.weight_forms]
+        parts, design = problem.normal_form, _with_intercept(problem, unit)
+        self.forms = [(2.0 * form.scale / unit**2, form.form, None) for form in parts.weight_forms]
         self.forms += [(2.0 * form.scale, form.form, design) for form in parts.score_forms]
         if self.dense:
             self.quadratic = self._sum([(scale, *self._dense_form(form, A)) for scale, form, A in self.forms])
@@ -89,9 +91,8 @@ class _System:
         """A function of (right-hand side, start) that solves the system for this rho."""
         if self.dense:
             matrix = self.quadratic + rho * self.gram
-            matrix[np.diag_indices_from(matrix)] += 1e-14 * max(1e-300, float(np.trace(matrix)) / self.size)
-            factor = scipy.linalg.cho_factor(matrix)
-            return lambda rhs, start: np.asarray(scipy.linalg.cho_solve(factor, rhs))
+            factor, shift = _factor(matrix)
+            return lambda rhs, start: np.asarray(scipy.linalg.cho_solve(factor, rhs + shift * start))
         operator = spla.LinearOperator((self.size, self.size), matvec=lambda x: self._apply(x, rho), dtype=float)
 
         def solve(rhs: Array, start: Array) -> Array:
@@ -121,21 +122,22 @@ def run(
     """``rho`` is the first penalty, chosen by scale if not given; ``adapt`` balances the residuals."""
     if not 0 < relaxation < 2:
         raise ValueError(f"relaxation must be between 0 and 2, got {relaxation}")
-    x = np.vstack([start.theta, start.b])
-    blocks = _blocks(problem, x, start.dual)
-    rho = _first_rho(problem) if rho is None else float(rho)
+    unit = _weight_unit(problem)
+    x = np.vstack([unit * start.theta, start.b])
+    blocks = _blocks(problem, x, start.dual, unit)
+    rho = _first_rho(problem, unit) if rho is None else float(rho)
     if rho <= 0:
         raise ValueError(f"rho must be positive, got {rho}")
     for block in blocks:
         block.multiplier = block.multiplier / (rho * block.weight)
-    system = _System(problem, blocks, x.shape[0])
+    system = _System(problem, blocks, x.shape[0], unit)
     solve, count, next_change = system.prepare(rho), 0, 10
     while True:
         rhs = rho * sum(block.weight * (block.K.T @ (block.Z - block.multiplier)) for block in blocks)
         x = solve(np.asarray(rhs), x)
         before = [block.Z for block in blocks]
         sizes = np.array([block.step(np.asarray(block.K @ x), rho, relaxation) for block in blocks]).sum(axis=0)
-        yield _iterate(problem, blocks, x, rho)
+        yield _iterate(problem, blocks, x, rho, unit)
         count += 1
         if adapt and count >= next_change:
             change = _balanced(blocks, before, sizes, rho)
@@ -157,18 +159,42 @@ def _balanced(blocks: list[_Block], before: list[Array], sizes: Array, rho: floa
     return float(np.clip(np.sqrt(primal / max(dual, 1e-300)), 0.1, 10.0)) if primal > 0 and dual > 0 else 1.0
 
 
-def _first_rho(problem: Problem) -> float:
+def _factor(matrix: Array) -> tuple[Any, float]:
+    """The Cholesky factor of matrix + shift I, and the shift, which is as small as round-off allows."""
+    shift = 1e-14 * (float(np.trace(matrix)) / len(matrix) or 1.0)
+    while True:
+        shifted = matrix.copy()
+        np.einsum("ii->i", shifted)[:] += shift
+        try:
+            return scipy.linalg.cho_factor(shifted, overwrite_a=True), shift
+        except np.linalg.LinAlgError:
+            shift *= 10.0
+
+
+def _weight_unit(problem: Problem) -> float:
+    """By what the weights are multiplied in x, so that the largest column of X is about as long as the intercept's."""
+    return power_of_two(float(problem.normal_form.column_norms.max()) / np.sqrt(problem.model.n_rows))
+
+
+def _first_rho(problem: Problem, unit: float) -> float:
     """Dual over primal scale: the gradient at zero against weights of size one."""
     parts = problem.normal_form
-    strengths = [piece.scale for piece in parts.pieces]
+    strengths = [piece.scale * _typical_cost(piece.atom) for piece in parts.score_pieces]
+    strengths += [piece.scale / unit for piece in parts.weight_pieces]
     if parts.separable is not None:
-        strengths.append(float(np.max(parts.separable.weights)))
+        strengths.append(float(np.max(parts.separable.weights)) / unit)
     return float(np.median([s for s in strengths if s > 0] or [1.0]))
 
 
-def _with_intercept(problem: Problem) -> Any:
-    """[A, 1], or [A, 0] so that an absent intercept stays where it is."""
+def _typical_cost(atom: Atom) -> float:
+    """The mean sample weight of a loss, a power of two; 1 for other terms."""
+    return power_of_two(float(np.mean(atom.sample_weight))) if isinstance(atom, Loss) else 1.0
+
+
+def _with_intercept(problem: Problem, unit: float) -> Any:
+    """[A / unit, 1], or [A / unit, 0] so that an absent intercept stays where it is."""
     design, n = problem.model.design, problem.model.n_rows
+    design = design if unit == 1.0 else design / unit
     column = np.full((n, 1), 1.0 if problem.model.intercept else 0.0)
     return sp.csr_array(sp.hstack([design, column])) if sp.issparse(design) else np.hstack([design, column])
 
@@ -177,10 +203,10 @@ def _dense_gram(K: Any) -> Array:
     return to_dense(K.T @ K)
 
 
-def _blocks(problem: Problem, x: Array, dual: dict[int, Array]) -> list[_Block]:
-    parts, design = problem.normal_form, _with_intercept(problem)
+def _blocks(problem: Problem, x: Array, dual: dict[int, Array], unit: float) -> list[_Block]:
+    parts, design = problem.normal_form, _with_intercept(problem, unit)
     d = problem.model.n_weights
-    pick = sp.eye_array(d, d + 1, format="csr")
+    pick = sp.eye_array(d, d + 1, format="csr") / unit
     blocks = []
     for piece in parts.pieces:
         on_scores = piece in parts.score_pieces
@@ -207,9 +233,9 @@ def _block(
     return _Block(prox, K, 1.0 / (squares or 1.0), number, copies_weights, Z, multiplier)
 
 
-def _iterate(problem: Problem, blocks: list[_Block], x: Array, rho: float) -> Iterate:
+def _iterate(problem: Problem, blocks: list[_Block], x: Array, rho: float, unit: float) -> Iterate:
     """The copy that meets the bounds and has exact zeros, where there is one, and the multipliers as dual point."""
-    theta, b = x[:-1], x[-1] if problem.model.intercept else np.zeros(x.shape[1])
+    theta, b = x[:-1] / unit, x[-1] if problem.model.intercept else np.zeros(x.shape[1])
     for block in blocks:
         if block.copies_weights:
             theta = block.Z

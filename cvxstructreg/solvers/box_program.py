@@ -54,7 +54,7 @@ class BoxProgram:
         slope = Q @ a - 1.0
         z = np.maximum(1.0, slope)  # multipliers of a >= 0 and of a <= C
         v = np.maximum(1.0, -slope)
-        goal = tol * max(1.0, float(C.sum()))
+        goal = tol * float(C.sum())
         for _ in range(max_iter):
             room = C - a
             if not (room.min() > 0 and a.min() > 0):  # nothing but round-off is left inside
@@ -65,6 +65,8 @@ class BoxProgram:
             if 2 * len(a) * mu <= goal and float(np.abs(residual) @ a) + abs(balance * b) <= goal:
                 break
             step = _Step(Q, self, a, room, z, v, residual, balance)
+            if step.factor is None:
+                break  # beyond double precision: the certificate says how good the point is
             da, db, dz, dv = step.direction(-a * z, -room * v)
             length = _longest(((a, da), (room, -da), (z, dz), (v, dv)))
             reached = float((a + length * da) @ (z + length * dz) + (room - length * da) @ (v + length * dv))
@@ -135,7 +137,7 @@ class BoxProgram:
 
 
 class _Step:
-    """One factorisation of the Newton system, for the predictor and the corrector."""
+    """One factorisation of the Newton system, for the predictor and the corrector; ``factor`` is None if it fails."""
 
     def __init__(
         self, Q: Array, program: BoxProgram, a: Array, room: Array, z: Array, v: Array, residual: Array, balance: float
@@ -146,12 +148,10 @@ class _Step:
         diagonal = np.einsum("ii->i", system)
         shift = z / a + v / room
         diagonal += shift
-        factor = _factor(system)
-        if factor is None:
+        self.factor = _factor(system)
+        if self.factor is None:
             _require_psd(Q)
-            raise np.linalg.LinAlgError("a kernel between labelled rows is singular beyond what round-off explains")
-        self.factor = factor
-        self.border = None if program.g is None else self._solve(program.g)
+        self.border = None if program.g is None or self.factor is None else self._solve(program.g)
 
     def _solve(self, right: Array) -> Array:
         return np.asarray(scipy.linalg.lapack.dpotrs(self.factor, right, lower=1)[0]).ravel()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.units import power_of_two
 from cvxstructreg.solvers.box_program import BoxProgram
 
 #: Steps for each row and accuracy, at the most; from LIBSVM_ROWS rows on, libsvm's shrinking pays.
@@ -63,11 +64,12 @@ class Decomposition:
                 """Nothing: too few steps are made good by the steps that follow."""
 
         program, top = self.program, float(self.program.C.max())
-        machine = Machine(C=top, kernel="precomputed", tol=eps, cache_size=1000, max_iter=100 * len(program.C))
+        unit = power_of_two(float(self.K.diagonal().max()))  # libsvm has absolute tolerances and single precision
+        machine = Machine(C=top * unit, kernel="precomputed", tol=eps, cache_size=1000, max_iter=100 * len(program.C))
         with config_context(assume_finite=True):  # of this thread
-            machine.fit(self.K, program.y, sample_weight=program.C / top)
+            machine.fit(self.K if unit == 1.0 else self.K / unit, program.y, sample_weight=program.C / top)
         a = np.zeros(len(program.C))
-        a[machine.support_] = np.abs(machine.dual_coef_[0])
+        a[machine.support_] = np.abs(machine.dual_coef_[0]) / unit
         return np.minimum(a, program.C), float(machine.intercept_[0])
 
     def _intercept(self) -> float:

@@ -117,7 +117,7 @@ class _State:
             radius = np.where(self.lam > 0, self.lam, held)
         scores = problem.model.scores(self.theta, self.b)
         pull = np.abs(self.X.pull(parts.smooth_score_grad(scores)))
-        self.radius = np.where(radius > 0, radius, max(float(pull.max()), 1e-300))
+        self.radius = np.where(radius > 0, radius, float(pull.max()) or 1.0)
         self.widths = Widths(self._typical_weight(scores, pull))
         self.ridge = np.repeat(parts.ridge, parts.n_outputs)
         unpenalised = ((radius <= 0) & (self.ridge <= 0)).reshape(parts.shape).any(axis=1)

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.units import power_of_two
 
 if TYPE_CHECKING:
     from cvxstructreg.solvers.group_subproblem import Subproblem
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 NEWTON_STEPS, CG_STEPS = 20, 150
 #: Lengths that a line search tries; the multiples of the diagonal that may be added to a Hessian.
 LENGTHS, LEAST_DAMPING, MOST_DAMPING = 12, 1e-10, 1e8
+#: Added to the diagonal of a Hessian, relative to a typical entry.
+FLOOR = 1e-10
 #: Up to this many free weights the Hessian may be a dense matrix; the cost of one of its entries and row relative to
 #: one value of X or entry of a group in a product; so many products a step may need; sweeps over the dense model.
 MOST_DENSE, DENSE_COST, PATIENCE = 2000, 0.01, 30.0
@@ -78,9 +81,9 @@ class PlainSteps:
         rest = kernels.huber_curvature(*self.huber, point.w, position, identity, 0.0, *sub.norms.memory)
         diagonal = identity + sub.quadratic_diagonal + np.asarray(sub.squares @ curvature).ravel()
         kernels.subtract_squares(*rest, diagonal)
-        floor = 1e-10 * typical_size(diagonal[free])
+        floor = FLOOR * typical_size(diagonal[free])
         added = damping * np.maximum(diagonal, 0.0) + floor
-        added_b = damping * curvature.sum(axis=0) + floor
+        added_b = (damping + FLOOR) * curvature.sum(axis=0) + np.finfo(float).tiny
         identity += added
         m = len(free)
         diagonal = np.concatenate([np.where(free, diagonal + added, 1.0), curvature.sum(axis=0) + added_b])
@@ -153,16 +156,20 @@ class CompiledSteps:
         sub, kernels, f = self.sub, self.kernels, len(chosen)
         starts, places, kept, *rest, identity = model
         H, roots = np.zeros((f + 1, f + 1)), np.sqrt(curvature)
+        unit = power_of_two(float(roots.max(initial=0.0)) * float(np.abs(kept).max(initial=0.0)))
+        roots /= unit  # within the range of single precision
         chunk = np.empty((min(2000, len(roots)), f + 1), dtype=np.float32)
         for first in range(0, len(roots), len(chunk)):
             kernels.dense_rows(starts, places, kept, roots, first, sub.intercept, chunk)
             H += chunk.T @ chunk
+        H *= unit**2
         kernels.subtract_outer(*rest, H)
         H = np.tril(H)
         H += np.tril(H, -1).T
         H[np.arange(f), np.arange(f)] += identity
         diagonal = np.maximum(np.diag(H), 0.0)
-        H[np.diag_indices(f + 1)] = diagonal * (1.0 + damping + 1e-6) + 1e-10 * typical_size(diagonal)
+        floor = np.r_[np.full(f, typical_size(diagonal[:f])), diagonal[f] or 1.0]
+        H[np.diag_indices(f + 1)] = diagonal * (1.0 + damping + 1e-6) + FLOOR * floor
         w, slope, lam = np.r_[point.w[chosen], 0.0], point.slope[chosen], np.r_[sub.lam[chosen], 0.0]
         g = np.r_[slope - lam[:f] * np.where(w[:f] != 0, np.sign(w[:f]), -np.sign(slope)), point.slope_b]
         p = model_minimum(kernels.model_sweeps, H, g, w, lam, accuracy)
@@ -204,7 +211,7 @@ class Newton:
     """Damped steps with a line search."""
 
     def __init__(self, sub: Subproblem, sigma: Array, scale: Array) -> None:
-        self.sub, self.largest = sub, float(scale.max())
+        self.sub, self.largest = sub, float(scale.max()) * sub.intercept_unit
         self.steps: Any = (CompiledSteps if sub.compiled else PlainSteps)(sub, sigma, scale)
         self.damping = LEAST_DAMPING
 
@@ -248,9 +255,9 @@ class Newton:
 
 
 def typical_size(diagonal: Array) -> float:
-    """The geometric mean of the positive numbers: columns may be of very different scale."""
+    """The geometric mean of the positive numbers, up to a factor of 2: columns may be of very different scale."""
     positive = diagonal[diagonal > 0]
-    return float(np.exp(np.mean(np.log(positive)))) if positive.size else 1e-290
+    return float(np.exp2(np.round(np.mean(np.log2(positive))))) if positive.size else np.finfo(float).tiny
 
 
 def conjugate_gradients(product: Callable[[Array], Array], r: Array, diagonal: Array, accuracy: float) -> Array:

@@ -116,7 +116,7 @@ class Design:
     """The matrix X in the form that the steps need."""
 
     def __init__(self, parts: NormalForm) -> None:
-        design = parts.model.design
+        design, self._parts = parts.model.design, parts
         self.rows_apart = not parts.score_forms and all(
             piece.atom.can("hess_diag") and isinstance(piece.atom, Loss) for piece in parts.score_pieces
         )
@@ -127,6 +127,12 @@ class Design:
             self._view = design.T  # by columns: no copy, but it takes its time to make
             columns = design.indices.view(np.uint32) if design.indices.dtype == np.int32 else design.indices
             self._csr = design.indptr.astype(np.int64), columns.astype(np.uint32, copy=False), design.data
+
+    @cached_property
+    def intercept_unit(self) -> float:
+        """What a gradient by the intercept is large beside one by a weight: the norm of its column, relatively."""
+        largest = float(self._parts.column_norms.max())
+        return float(np.sqrt(self._parts.model.n_rows)) / largest if largest > 0.0 else 1.0
 
     @cached_property
     def transposed(self) -> Any:
@@ -155,6 +161,7 @@ class Subproblem:
         self.lam = lam + norms.lam
         self.intercept, self.k = parts.model.intercept, parts.n_outputs
         self.rows_apart, self.compiled = X.rows_apart, X.compiled
+        self.intercept_unit = X.intercept_unit
         if X.compiled:
             self.columns = X.chosen_columns(norms.position)
         else:

@@ -85,8 +85,10 @@ class _Run(WorkingRows):
         self.free = self.q is not None
         self.Phi_all = np.column_stack([features, self.q]) if self.q is not None else np.ascontiguousarray(features)
         self.held = np.ones((self.Phi_all.shape[1], 1))
+        self.unit = np.ones_like(self.held)  # of the gradient by the weights and by b
         if self.free:
             self.held[-1] = 0.0
+            self.unit[-1] = np.linalg.norm(features) / (np.sqrt(d) * np.linalg.norm(self.q))
         self.sigma = sigma or self.most_sigma()
         self.U = self.U_start[self.W]
         self.w = self._first_weights()
@@ -135,7 +137,7 @@ class _Run(WorkingRows):
                     yield Iterate(self.iterate.theta, self.iterate.b, self.iterate.dual, exhausted=True)
                     return
                 moved = float(np.linalg.norm(U - self.U)) / np.sqrt(self.sigma)
-                if float(np.linalg.norm(gradient)) <= ACCURACY * moved or not self._newton(U, value, gradient):
+                if float(np.linalg.norm(self.unit * gradient)) <= ACCURACY * moved or not self._newton(U, value, gradient):
                     break
             self.U = self._pulled(self.F, self.sigma)[0]
             self.sigma *= self.growth
@@ -210,5 +212,5 @@ def _newton_step(Phi: Array, curvature: Array, gradient: Array, held: Array, hol
         mirror(inverses[j])
         total += inverses[j]
     solved = np.einsum("jrs,sj->rj", inverses, gradient, optimize=True)
-    mu = -np.linalg.solve(total, solved.sum(axis=1))
-    return -(solved + np.asarray(inverses @ mu).T)
+    mu, failed = scipy.linalg.lapack.dposv(total, -solved.sum(axis=1))[1:]
+    return None if failed else -(solved + np.asarray(inverses @ mu).T)

@@ -171,9 +171,9 @@ def conjugate_gradients(
     logs, positive = 0.0, 0
     for j in range(count):
         if diagonal[j] > 0.0:
-            logs += np.log(diagonal[j])
+            logs += np.log2(diagonal[j])
             positive += 1
-    floor = 1e-10 * np.exp(logs / max(positive, 1)) if positive > 0 else 1e-300
+    floor = 1e-10 * 2.0 ** np.round(logs / max(positive, 1)) if positive > 0 else 1e-300
     diagonal_b = 0.0
     for i in range(len(curvature)):
         diagonal_b += curvature[i]
@@ -181,7 +181,7 @@ def conjugate_gradients(
         added = damping * diagonal[j] + floor if diagonal[j] > 0.0 else floor
         identity[j] += added
         diagonal[j] += added
-    added_b = damping * diagonal_b + floor
+    added_b = (damping + 1e-10) * diagonal_b + 1e-300
     diagonal_b += added_b
     r, r_b, x, x_b = np.empty(count), -slope_b, np.zeros(count), 0.0
     p, p_b = np.empty(count), r_b / diagonal_b

@@ -14,7 +14,7 @@ def pairs(K, C, y, a, slope, eps, max_iter):  # type: ignore[no-untyped-def]
     ``a`` and ``slope`` = Qa - 1 are changed in place; returns the number of steps. Ends when the optimality
     conditions are violated by less than eps (Fan, Chen and Lin 2005).
     """
-    n = len(a)
+    n, least = len(a), _least_curvature(K)
     for step in range(max_iter):
         first, highest = -1, -np.inf
         for t in range(n):
@@ -34,13 +34,13 @@ def pairs(K, C, y, a, slope, eps, max_iter):  # type: ignore[no-untyped-def]
                 difference = highest - value
                 if difference > 0:
                     curved = row[first] + K[t, t] - 2.0 * row[t]
-                    gain = difference * difference / max(curved, 1e-12)
+                    gain = difference * difference / max(curved, least)
                     if gain > best:
                         best, second = gain, t
         if second < 0 or highest - lowest < eps:
             return step
         other = K[second]
-        curved = max(row[first] + other[second] - 2.0 * row[second], 1e-12)
+        curved = max(row[first] + other[second] - 2.0 * row[second], least)
         # move a_first by y_first d and a_second by -y_second d
         d = (-y[first] * slope[first] + y[second] * slope[second]) / curved
         room = C[first] - a[first] if y[first] > 0 else a[first]
@@ -57,7 +57,7 @@ def pairs(K, C, y, a, slope, eps, max_iter):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True)
 def singles(K, C, y, a, slope, eps, max_iter):  # type: ignore[no-untyped-def]
     """Coordinate descent on 1/2 a'Qa - 1'a in the box, by the row of the largest gain; as for pairs."""
-    n = len(a)
+    n, least = len(a), _least_curvature(K)
     for step in range(max_iter):
         chosen, best, worst = -1, 0.0, 0.0
         for t in range(n):
@@ -65,18 +65,27 @@ def singles(K, C, y, a, slope, eps, max_iter):  # type: ignore[no-untyped-def]
             if (violated > 0 and a[t] <= 0) or (violated < 0 and a[t] >= C[t]):
                 continue
             worst = max(worst, abs(violated))
-            gain = violated * violated / max(K[t, t], 1e-12)
+            gain = violated * violated / max(K[t, t], least)
             if gain > best:
                 best, chosen = gain, t
         if chosen < 0 or worst < eps:
             return step
         row = K[chosen]
-        moved = min(max(a[chosen] - slope[chosen] / max(row[chosen], 1e-12), 0.0), C[chosen])
+        moved = min(max(a[chosen] - slope[chosen] / max(row[chosen], least), 0.0), C[chosen])
         change = moved - a[chosen]
         a[chosen] = moved
         for t in range(n):
             slope[t] += y[t] * y[chosen] * change * row[t]
     return max_iter
+
+
+@numba.njit(cache=True)
+def _least_curvature(K):  # type: ignore[no-untyped-def]
+    """What is taken for round-off, relative to the largest diagonal entry."""
+    largest = 0.0
+    for t in range(len(K)):
+        largest = max(largest, K[t, t])
+    return max(1e-12 * largest, 1e-300)
 
 
 @numba.njit(cache=True)

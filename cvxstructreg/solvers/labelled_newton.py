@@ -81,6 +81,7 @@ class LabelledNewton:
         fixed = sum((scaled.scale * scaled.form.main_diagonal for scaled in self.forms), self.ridge)
         self.squares = _squared(self.Xl)
         self.diagonal = 2.0 * (np.asarray(_squared(self.X).T @ rows_of_graph) + fixed)
+        self.unit = float(np.mean(parts.column_norms**2)) / n  # of a squared derivative by a weight, beside the intercept
         self.products = 0
 
     def hessian(self, p: Array, pb: float) -> tuple[Array, float, Array]:
@@ -113,7 +114,7 @@ class LabelledNewton:
             slope = loss.grad(at.z[:, None])[:, 0]
             g = at.g + self.Xl.T @ slope
             gb = at.gb + float(slope.sum()) if self.intercept else 0.0
-            size = float(g @ g) + gb * gb
+            size = float(g @ g) + self.unit * gb * gb
             if size / (4.0 * self.mu) <= goal:
                 break
             first = first or size
@@ -156,7 +157,7 @@ class LabelledNewton:
             step.gb += length * qb
             r = r - length * full
             rb -= length * full_b
-            if float(r @ r) + rb * rb <= accuracy:
+            if float(r @ r) + self.unit * rb * rb <= accuracy:
                 break
             y, yb = near.solve(r, rb)
             was, energy = energy, float(r @ y) + rb * yb

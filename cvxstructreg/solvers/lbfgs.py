@@ -17,7 +17,7 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers.coordinates import inverse_root
 from cvxstructreg.solvers.curvature import Curvature
 from cvxstructreg.solvers.iterate import Iterate, Refusal
-from cvxstructreg.solvers.smooth_objective import SmoothObjective, State, minimise_over, refusal
+from cvxstructreg.solvers.smooth_objective import SmoothObjective, Span, State, refusal
 
 NAME = "lbfgs"
 ITERATES = True
@@ -47,20 +47,19 @@ def run(problem: Problem, start: Iterate, tol: float, memory: int = 10, scaled: 
             pairs.clear()
         direction = -_inverse_times(pairs, gradient)
         step = objective.state(*_unpacked(direction, scaling))
-        moved, reached = minimise_over(objective, at, value, [step], max_steps=4)
-        if not reached < value:
+        span = Span(objective, at, value, [step])
+        move = span.minimise(max_steps=4)
+        if not span.best < value:
             if not pairs:
                 yield Iterate(at.theta, at.b, exhausted=True)
                 return
             pairs.clear()  # go on with the gradient alone
             continue
-        length = np.vdot(at.to(moved).theta, step.theta) + np.vdot(moved.b - at.b, step.b)
-        length /= np.vdot(step.theta, step.theta) + np.vdot(step.b, step.b)
-        at, value, before = objective.state(moved.theta, moved.b), reached, gradient
+        at, value, before = objective.state(at.theta + move.theta, at.b + move.b), span.best, gradient
         gradient = _pulled(objective, at, scaling)
         change = gradient - before
         if np.vdot(direction, change) > 0:
-            pairs.append((length * direction, change))
+            pairs.append((span.shares[0] * direction, change))
         yield Iterate(at.theta, at.b)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.normal_form import NormalForm
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.units import power_of_two
 from cvxstructreg.solvers.group_newton import accepts
 from cvxstructreg.solvers.iterate import Iterate
 
@@ -37,7 +38,8 @@ def run(
 ) -> Iterator[Iterate]:
     """``rho`` is the penalty, ``w_tol`` the relative change of w that ends its steps; ``stop`` ends by the residuals.
 
-    Each iteration is handed out, so that ``max_iter`` truncates.
+    Each iteration is handed out, so that ``max_iter`` truncates. As published, ``rho`` is in the units of the objective
+    over those of the weights squared.
     """
     if not rho > 0 or not w_tol > 0:
         raise ValueError(f"rho and w_tol must be positive, got {rho} and {w_tol}")
@@ -75,7 +77,9 @@ class _WeightStep:
         assert parts.piece_diagonal is not None  # every K picks rows
         self.parts, self.rho, self.tol = parts, rho, tol
         self.counts = parts.piece_diagonal[:, None]
-        self.step = 1.0
+        self.step = 0.0  # chosen by scale when first needed
+        # steps in b / unit: so the intercept's column is about as long as the longest of X
+        self.unit = power_of_two(float(parts.column_norms.max()) / np.sqrt(parts.model.n_rows))
 
     def _smooth(self, w: Array, b: Array, target: Array) -> tuple[float, Array]:
         """The smooth terms, and the scores."""
@@ -92,20 +96,27 @@ class _WeightStep:
         for _ in range(W_STEPS):
             slope = parts.smooth_score_grad(scores)
             grad = parts.model.adjoint(slope) + parts.quadratic_grad(w) + self.rho * (self.counts * w - target)
-            grad_b = slope.sum(axis=0) if parts.model.intercept else np.zeros_like(b)
-            self.step *= 1.5
+            grad_b = self.unit * slope.sum(axis=0) if parts.model.intercept else np.zeros_like(b)
+            self.step = 1.5 * (self.step or _first_step(abs(value), grad, grad_b))
             while True:
                 moved = w - self.step * grad
                 if parts.separable is not None:
                     moved = parts.separable.prox(moved, self.step)
-                moved_b = b - self.step * grad_b
+                step_b = -self.step * grad_b
+                moved_b = b + self.unit * step_b
                 trial, scores = self._smooth(moved, moved_b, target)
-                change = float(np.sum((moved - w) ** 2) + np.sum((moved_b - b) ** 2))
-                linear = float(np.sum(grad * (moved - w)) + np.sum(grad_b * (moved_b - b)))
+                change = float(np.sum((moved - w) ** 2) + np.sum(step_b**2))
+                linear = float(np.sum(grad * (moved - w)) + np.sum(grad_b * step_b))
                 if trial <= value + linear + change / (2.0 * self.step) + 1e-14 * abs(value):
                     break
                 self.step *= 0.5
             w, b, value = moved, moved_b, trial
-            if change <= self.tol**2 * float(np.sum(w**2) + np.sum(b**2)):
+            if change <= self.tol**2 * float(np.sum(w**2) + np.sum((b / self.unit) ** 2)):
                 break
         return w, b
+
+
+def _first_step(value: float, grad: Array, grad_b: Array) -> float:
+    """A power of two that is at least 2 f / ||f'||^2: not less than 1/L for a nonnegative f of Lipschitz gradient."""
+    steepness = float(np.sum(grad**2) + np.sum(grad_b**2))
+    return float(np.exp2(np.ceil(np.log2(2.0 * value / steepness)))) if value > 0.0 and steepness > 0.0 else 1.0

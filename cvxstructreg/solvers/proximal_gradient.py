@@ -18,6 +18,9 @@ from cvxstructreg.solvers.iterate import Iterate, Refusal
 NAME = "fista"
 ITERATES = True
 
+#: The shortest step, relative to the first one.
+SHORTEST = 1e-18
+
 
 def accepts(problem: Problem) -> Refusal | None:
     """Smooth losses, quadratic terms, and one term that is not smooth but has a prox."""
@@ -66,8 +69,14 @@ def _metric(parts: NormalForm) -> Array:
     return scale
 
 
+def _longest_step(value: float, grad: Array, metric: Array) -> float:
+    """2 f / ||f'||^2, which for a nonnegative f is at least 1/L, L the Lipschitz constant of its gradient."""
+    steepness = float(np.sum(metric * grad**2))
+    return 2.0 * value / steepness if value > 0.0 and steepness > 0.0 else 1.0
+
+
 def run(problem: Problem, start: Iterate, tol: float, first_step: float = 1.0) -> Iterator[Iterate]:
-    """``first_step`` is the step to begin with; it adapts itself."""
+    """``first_step`` is the step to begin with, relative to a step that is long enough; it adapts itself."""
     if not first_step > 0:
         raise ValueError(f"first_step must be positive, got {first_step}")
     parts = problem.normal_form
@@ -84,15 +93,16 @@ def run(problem: Problem, start: Iterate, tol: float, first_step: float = 1.0) -
         return np.vstack([theta, x[-1:]])
 
     x = prox(np.vstack([start.theta, start.b]), 1e-300)
-    point, momentum, step = x, 1.0, first_step
+    point, momentum, (value, grad) = x, 1.0, smooth(x)
+    step = first_step * _longest_step(value, grad, metric)
+    shortest = SHORTEST * step
     while True:
-        value, grad = smooth(point)
         while True:
             moved = prox(point - step * metric * grad, step)
             change = moved - point
             reached, _ = smooth(moved)
             limit = value + float(np.sum(grad * change)) + float(np.sum(change**2 / metric)) / (2.0 * step)
-            if reached <= limit + 1e-14 * abs(value) or step < 1e-18:
+            if reached <= limit + 1e-14 * abs(value) or step < shortest:
                 break
             step *= 0.5
         yield Iterate(moved[:-1], moved[-1])
@@ -102,3 +112,4 @@ def run(problem: Problem, start: Iterate, tol: float, first_step: float = 1.0) -
         point = moved + ((momentum - 1.0) / following) * (moved - x)
         x, momentum = moved, following
         step *= 1.02  # let the step recover from one bad region
+        value, grad = smooth(point)

@@ -184,7 +184,8 @@ def minimise_over(
 class Span:
     """P over a point plus the span of a few directions: with images known, a step costs a few passes over the scores.
 
-    ``whole`` is the value after the whole first direction, with which the search begins, and ``best`` the lowest one.
+    ``whole`` is the value after the whole first direction, with which the search begins, and ``best`` the lowest one,
+    which is reached with these ``shares`` of the directions.
     """
 
     def __init__(self, objective: SmoothObjective, at: State, value: float, directions: list[State]) -> None:
@@ -197,6 +198,7 @@ class Span:
         self._gram = 2.0 * self._weights @ self._pulled.T
         self._quadratic = float(np.vdot(at.theta, at.pulled))
         self.whole = self.best = value
+        self.shares = np.zeros(len(directions))
 
     def _at(self, c: Array) -> tuple[Array, float]:
         """Scores and value at a combination of the directions."""
@@ -222,6 +224,7 @@ class Span:
             if gain <= LEAST_GAIN * (self.value - self.best):
                 break
             trial = c + self._newton_step(c, scores)
+        self.shares = c
         return self._move(c)
 
     def _newton_step(self, c: Array, scores: Array) -> Array:

@@ -43,7 +43,7 @@ def accepts(problem: Problem) -> Refusal | None:
     if refused is not None:
         return refused
     atom = problem.normal_form.score_pieces[0].atom
-    if not atom.can("hinges") and not atom.can("grad", "hess_diag"):
+    if not atom.can("hinges") and not atom.can("grad", "hess_diag", "lipschitz"):
         return Refusal(f"{atom!r} is neither a hinge nor twice differentiable row by row")
     return None
 
@@ -143,9 +143,13 @@ def _smooth(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tu
         if free:
             system[:count, count] = curved * u
             system[count, :count] = (curved * u) @ Q
-            system[count, count] = max(float(curved @ u**2) + 2.0 * lam * s, 1e-12 * (1.0 + float(curved.max())))
+            least = 1e-12 * (float(curved.max()) or scale * atom.lipschitz())
+            system[count, count] = max(float(curved @ u**2) + 2.0 * lam * s, least)
             right = np.append(right, -left_b)
-        step = np.linalg.solve(system, right)
+        try:
+            step = np.linalg.solve(system, right)
+        except np.linalg.LinAlgError:  # beyond double precision: the certificate says how good the point is
+            break
         da, db, length = step[:count], float(step[count]) if free else 0.0, 1.0
         reached = value(a + da, b + db)
         while not reached < current and length > 1e-8:
