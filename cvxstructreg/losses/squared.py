@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import cvxpy as cp
@@ -38,6 +38,10 @@ class Squared(Loss):
         if targets.shape[1] == 0:
             raise ValueError(f"y has no columns: it must have shape (n,) or (n, k), got {targets.shape}")
         return targets
+
+    def shifted(self, by: Array) -> Squared:
+        """The loss of the targets plus ``by``: its value at z + by is that of this loss at z."""
+        return replace(self, y=self.y + by)
 
     @property
     def n_outputs(self) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.units import power_of_two
 from cvxstructreg.solvers.coordinates import Diagonal, Triangular, coordinates
 from cvxstructreg.solvers.curvature import Curvature
 
@@ -21,6 +22,8 @@ from cvxstructreg.solvers.curvature import Curvature
 #: traffic; what round-off leaves is for the next Newton step, whose gradient is in double precision. So do those whose
 #: patience is above LEAST_PATIENCE: they end before round-off matters.
 LEAST_SINGLE, LEAST_PATIENCE = 1e-4, 0.05
+#: The largest and the inverse of the smallest diagonal of the Hessian, typically, for which they may.
+SINGLE_RANGE = 1e32
 #: Multiplications in one call of compiled code, from which an interrupt has to wait for the return.
 AT_ONCE = 50_000_000
 #: Outside compiled loops (several outputs, small or dense data), and in those of fewer than SMALL multiplications for a
@@ -47,6 +50,8 @@ class NewtonStep:
         self.max_steps = max_steps
         self._by_weights = isinstance(self.space, Diagonal)
         self._single = single and curvature.in_single_precision and not isinstance(self.space, Triangular)
+        self._single = self._single and 1.0 / SINGLE_RANGE <= self.space.unit**2 <= SINGLE_RANGE
+        self._unit = self._residual_unit = 1.0  # of steps and of residuals, in single precision
         self.steps, self.decrease = 0, 0.0
         self.size = np.inf  # of the smoothed residual, or a little less than that
         self.enough = False
@@ -59,7 +64,9 @@ class NewtonStep:
         loop = self._compiled_loop(r) if self.space.compiled is not None else None
         if loop is None:
             if self._single and (patience > LEAST_PATIENCE or accuracy >= LEAST_SINGLE * np.linalg.norm(gradient)):
-                r = r.astype(np.float32)
+                self._unit = power_of_two(float(np.abs(r).max()))
+                self._residual_unit = self._unit / self.space.unit
+                r = (r / self._unit).astype(np.float32)
             loop = self._loop(r)
         next(loop)
         while True:
@@ -67,17 +74,20 @@ class NewtonStep:
             s, self._average, q = loop.send((accuracy, patience))
             if not 0.0 < self.size <= accuracy or self.steps == before:
                 break
-            self._residual = q if self._by_weights else self.space.residual(q)
-            factor = excess(self._residual.astype(float)) if excess is not None else 1.0
+            factor = excess(self._measured_residual(q)) if excess is not None else 1.0
             self.enough = factor <= 1.0
             if self.enough or self.steps >= self.max_steps:
                 break
             accuracy = min(0.9, 0.95 / factor) * self.size
-        return np.asarray(self.space.to_weights(s.astype(float)))
+        return np.asarray(self.space.to_weights(self._unit * s.astype(float)))
 
     def average(self) -> Array:
         """The average of the steps."""
-        return np.asarray(self.space.to_weights(self._average.astype(float)))
+        return np.asarray(self.space.to_weights(self._unit * self._average.astype(float)))
+
+    def _measured_residual(self, q: Array) -> Array:
+        """The residual of the weights, of an average with the residual q."""
+        return self._residual_unit * q.astype(float) if self._by_weights else np.asarray(self.space.residual(q))
 
     def _loop(self, r: Array) -> Loop:
         """Conjugate gradients with smoothing: takes when to stop, and gives step, average and its residual."""
@@ -92,13 +102,13 @@ class NewtonStep:
                 continue
             self.steps += 1
             length = energy / curved
-            before, gain = gain, 0.5 * length * energy
+            before, gain = gain, 0.5 * length * energy * self._unit**2
             self.decrease += gain
             s += length * p
             r -= length * hp
             was, energy = energy, float(np.vdot(r, r))
             _smooth(s, self._measured(r), average, q)
-            self.size = math.sqrt(float(np.vdot(q, q)))
+            self.size = self._residual_unit * math.sqrt(float(np.vdot(q, q)))
             if not self._by_weights:
                 # measuring takes a pass over the factor: once it may be small enough, by the ratio found last
                 total, self.size = self.size, ratio * self.size

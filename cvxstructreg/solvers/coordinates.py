@@ -22,6 +22,7 @@ import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.lazy import cached_property
+from cvxstructreg.core.units import power_of_two
 
 if TYPE_CHECKING:
     from cvxstructreg.solvers.curvature import Curvature
@@ -35,11 +36,12 @@ LEAST_SHARE = 0.5
 
 
 class Diagonal:
-    """G = diag(H)^(1/2). Its products take single precision where the curvature does."""
+    """G = diag(H)^(1/2). Its products take single precision where the curvature does: then of G times ``unit``."""
 
     def __init__(self, curvature: Curvature) -> None:
         self.curvature = curvature
         self.inverse = inverse_root(curvature.centred_diagonal())
+        self.unit = power_of_two(float(np.median(self.inverse)))
 
     def to_weights(self, v: Array) -> Array:
         """G^-1 v."""
@@ -54,7 +56,7 @@ class Diagonal:
 
     @cached_property
     def _single(self) -> Array:
-        return self.inverse.astype(np.float32)
+        return (self.inverse / self.unit).astype(np.float32)
 
     def residual(self, q: Array) -> Array:
         """G'q, the residual of the weights that has the coordinates q."""
@@ -62,7 +64,11 @@ class Diagonal:
 
     def times(self, v: Array) -> Array:
         """G^-T H G^-1 v."""
-        return self.pull(self.curvature.times(self.to_weights(v)))
+        if v.dtype == np.float64:
+            return self.pull(self.curvature.times(self.to_weights(v)))
+        bent = self.curvature.times(self.to_weights(v))
+        bent *= self.unit**2
+        return self.pull(bent)
 
     @cached_property
     def compiled(self) -> tuple[tuple[Any, ...], int] | None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.lazy import cached_property
+from cvxstructreg.core.units import power_of_two
 from cvxstructreg.solvers.coordinates import PivotedRows
 from cvxstructreg.solvers.products import Product
 from cvxstructreg.solvers.score_curvature import ScoreCurvature
@@ -99,7 +100,8 @@ class Curvature:
         """A product with the diagonal of phi''; with several outputs it only makes a preconditioner."""
         if not self.in_single_precision:
             return product.times(self.rows)
-        return product.times(self._rows_like(np.float32)).astype(float)
+        unit = power_of_two(float(self.rows.max()))
+        return np.asarray(unit * product.times((self.rows / unit).astype(np.float32)).astype(float))
 
     def _rows_like(self, dtype: Any) -> Array:
         """The diagonal of phi'' in a precision."""
@@ -115,7 +117,7 @@ class Curvature:
         objective = self.objective
         if objective.dense is not None:
             return objective.has_single
-        return objective.shape[1] > 1 and objective.forward.compiled is not None
+        return objective.shape[1] > 1 and objective.forward.compiled is not None and objective.within_single
 
     def diagonal(self) -> tuple[Array, Array]:
         """Its diagonal with the intercepts as further variables, up to entries off the diagonal of phi''."""

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.lazy import cached_property
+from cvxstructreg.core.units import power_of_two
 
 #: From this many stored entries on, compiled products pay for loading the compiler.
 COMPILE_FROM = 50_000
@@ -89,11 +90,11 @@ class DenseRows:
 
     def times(self, p: Array, single: bool = False) -> Array:
         """A p, in single precision if wanted."""
-        return np.asarray((self._single @ p.astype(np.float32)).astype(float) if single else self._double @ p)
+        return _in_single(self._single, p) if single else np.asarray(self._double @ p)
 
     def pull(self, u: Array, single: bool = False) -> Array:
         """A'u, in single precision if wanted."""
-        return np.asarray((self._single.T @ u.astype(np.float32)).astype(float) if single else self._double.T @ u)
+        return _in_single(self._single.T, u) if single else np.asarray(self._double.T @ u)
 
     def gram(self, weights: Array, p: Array, shift: float) -> Array:
         """A'u with u = weights * (A p + shift), in the precision of p, for one column."""
@@ -109,6 +110,12 @@ class DenseRows:
             np.dot(u, block, out=part)
             out += part
         return out[:, None]
+
+
+def _in_single(matrix: Any, p: Array) -> Array:
+    """A p in single precision, whose range is narrow: p is made about 1 first."""
+    unit = power_of_two(float(np.abs(p).max(initial=0.0)))
+    return np.asarray(unit * (matrix @ (p / unit).astype(np.float32)).astype(float))
 
 
 class Product:

@@ -108,6 +108,12 @@ class SmoothObjective:
             self.parts.keep_column_norms(norms)
         return within
 
+    @cached_property
+    def within_single(self) -> bool:
+        """Whether sparse data are within the range of single precision."""
+        largest = float(np.abs(self.design.data).max(initial=0.0))
+        return 1.0 / SINGLE_RANGE <= largest <= SINGLE_RANGE
+
     def single_will_do(self, at: State, allowed: float) -> bool:
         """Whether round-off of single precision, at this point, costs far less than a gap of ``allowed``.
 
