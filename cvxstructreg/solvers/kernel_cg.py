@@ -199,11 +199,11 @@ class KernelNewton:
         energy = self._energy(r, Kr)
         if energy / (4.0 * self.lam) + from_b <= goal:
             return None
-        if self.first_energy is None:
+        if not self.first_energy:
             self.first_energy = energy
         # a bound of the gap: as far as the quadratic model goes, this is how near the step brings us
         enough = 2.0 * self.lam * goal
-        if not self.is_quadratic:  # Eisenstat and Walker: the accuracy that the model deserves
+        if not self.is_quadratic and energy > 0.0:  # Eisenstat and Walker: the accuracy that the model deserves
             enough = max(enough, min(0.01, np.sqrt(energy / self.first_energy)) * energy)
         x, Kx = np.zeros_like(r), np.zeros_like(r)
         p, Kp = r.copy(), Kr.copy()
