@@ -45,7 +45,14 @@ class Centring:
 
 
 def centring(problem: Problem) -> Centring | None:
-    """The centred problem; None if nothing is far from zero, or nothing can be moved."""
+    """The centred problem, made once; None if nothing is far from zero, or nothing can be moved."""
+    if "_centring" not in problem.__dict__:
+        problem.__dict__["_centring"] = _found(problem)
+    known: Centring | None = problem.__dict__["_centring"]
+    return known
+
+
+def _found(problem: Problem) -> Centring | None:
     model = problem.model
     if not isinstance(model, Linear) or not model.intercept:
         return None
@@ -56,7 +63,9 @@ def centring(problem: Problem) -> Centring | None:
     if moved is model and not targets.any():
         return None
     terms = tuple(_moved(term, targets) for term in problem.terms)
-    return Centring(type(problem)(moved, Objective(terms)), columns, targets)
+    centred = type(problem)(moved, Objective(terms))
+    centred.__dict__["_centring"] = None
+    return Centring(centred, columns, targets)
 
 
 def _centred_model(model: Linear) -> tuple[Linear, Array]:

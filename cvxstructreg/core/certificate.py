@@ -21,6 +21,7 @@ import numpy as np
 
 from cvxstructreg.core import dual as dual_points
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.centring import centring
 from cvxstructreg.core.kkt import kkt_residual
 from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.null_point import null_point
@@ -99,6 +100,9 @@ def certify_point(
     ``sweeps`` limits the search for the dual points of group norms and the like, which also ends where it cannot gain
     more than a tenth of the relative gap ``tol``.
     """
+    centred = centring(problem)
+    if centred is not None:  # where no digits are lost
+        problem, (theta, b) = centred.problem, centred.lower(theta, b)
     model = problem.model
     if isinstance(model, Kernel) and any(term.target == "function" and term.scale > 0 for term in problem.terms):
         model.require_psd()  # the norm of the function is convex for no other gram

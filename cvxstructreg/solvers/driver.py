@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.core.atom import Array
-from cvxstructreg.core.centring import Centring, centring
+from cvxstructreg.core.centring import centring
 from cvxstructreg.core.certificate import Certificate, certify_point
 from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.no_minimiser import escape
@@ -197,7 +197,7 @@ class _Run:
         model = self.problem.model
         if isinstance(model, Kernel) and _factored(self.problem, self.module):
             return model.lift(iterate.theta), iterate.b
-        centred = None if isinstance(model, Kernel) else _centring(self.problem)
+        centred = centring(self.problem)
         return (iterate.theta, iterate.b) if centred is None else centred.lift(iterate.theta, iterate.b)
 
     def _final_certificate(self, theta: Array, b: Array) -> Certificate:
@@ -229,16 +229,8 @@ def _as_taken(problem: Problem, module: ModuleType) -> Problem:
     """The problem as the solver takes it: with a Linear model, unless it works on kernels as they are; centred."""
     if isinstance(problem.model, Kernel):
         return problem if getattr(module, "ON_KERNELS", False) else problem.linear()
-    centred = _centring(problem)
+    centred = centring(problem)
     return problem if centred is None else centred.problem
-
-
-def _centring(problem: Problem) -> Centring | None:
-    """The centred problem, made once."""
-    if "_centring" not in problem.__dict__:
-        problem.__dict__["_centring"] = centring(problem)
-    found: Centring | None = problem.__dict__["_centring"]
-    return found
 
 
 def _factored(problem: Problem, module: ModuleType) -> bool:
@@ -260,7 +252,7 @@ def _start(problem: Problem, module: ModuleType, warm_start: Any) -> Iterate:
     theta, b = problem.shaped(coef, intercept)
     if isinstance(problem.model, Kernel) and _factored(problem, module):
         theta = problem.model.lower(theta)
-    centred = None if isinstance(problem.model, Kernel) else _centring(problem)
+    centred = centring(problem)
     if centred is not None:
         theta, b = centred.lower(theta, b)
     numbers = {piece.number for piece in problem.normal_form.pieces}

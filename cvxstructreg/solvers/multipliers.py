@@ -15,6 +15,7 @@ from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import objective_scale
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Kernel
+from cvxstructreg.core.null_point import null_point
 from cvxstructreg.core.objective import Objective, Term
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.smoothed_hinge import SmoothedHinge
@@ -57,6 +58,7 @@ def run(problem: Problem, start: Iterate, tol: float, sigma: float = SIGMA) -> I
     smooth = SmoothedHinge(y, piece.scale * weights, loss.rows)
     terms = [Term(smooth, 1.0, "rows") if n == piece.number else term for n, term in enumerate(problem.terms)]
     inner = Problem(problem.model, Objective(tuple(terms)))
+    inner.__dict__["_null_point"] = null_point(problem)  # what accuracy is relative to, whatever the rounding
     given = start.dual.get(piece.number)
     centre = np.zeros((len(y), 1)) if given is None else np.clip(-y[:, None] * given, 0.0, smooth.weight_column)
     machine = _Kernels(inner, start) if isinstance(problem.model, Kernel) else _Rows(inner, start, smooth)
@@ -109,7 +111,6 @@ class _Kernels:
 
     def minimised(self, accuracy: float) -> tuple[Array, Array, Array]:
         """The labelled scores and the point."""
-        self.inner.__dict__.pop("_value_at_zero", None)
         steps = kernel_cg.run(self.inner, self.at, accuracy, direct=False)
         for step in steps:
             self.at = step
