@@ -3,8 +3,8 @@
     F = X theta + 1 b'  =  (X - 1 m') theta + 1 (b + theta'm)',      loss of F and y  =  loss of F - t and y - t
 
 Only the intercept changes, so that all terms of the weights and of the scores keep their meaning. Columns of a dense X
-and the targets of a loss that offers ``shifted`` are moved if their mean is FAR times as large as their spread: X - m is
-then exact, or nearly so (Sterbenz), while products with X would lose those digits again and again.
+and the targets of a loss that offers ``shifted`` are moved if their mean is FAR times as large as their spread: X - m
+is then exact, or nearly so (Sterbenz), while products with X would lose those digits again and again.
 """
 
 from __future__ import annotations

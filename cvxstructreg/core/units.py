@@ -1,4 +1,4 @@
-"""Powers of two as units: scaling by them is exact, so that what is computed does not depend on the units of the data."""
+"""Powers of two as units: scaling by them is exact, and makes computations independent of the units of the data."""
 
 from __future__ import annotations
 

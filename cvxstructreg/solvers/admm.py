@@ -3,7 +3,8 @@
     minimize  q(x) + sum_t f_t(Z_t)   subject to  Z_t = K_t x,     x = (unit theta, b)
 
 with q all quadratic terms. The step in x is one linear system, factorised once for each penalty; each term has a
-penalty rho_t = rho / ||K_t||^2 of its own. The unit, a power of two, makes weights and intercepts alike. Boyd et al. (2011), sections 3.4 and 4.
+penalty rho_t = rho / ||K_t||^2 of its own. The unit, a power of two, gives weights and intercepts the same scale. Boyd
+et al. (2011), sections 3.4 and 4.
 """
 
 from __future__ import annotations

@@ -21,12 +21,20 @@ SHIFTS = (0.0, 1e-13, 1e-11, 1e-9)
 class BoxProgram:
     """The kernel K between the labelled rows (Q_ij = y_i y_j K_ij), the labels y, C, and the intercept's g and s.
 
-    ``g`` None is a machine without intercept.
+    ``g`` None is a machine without intercept. ``is_psd`` says that K is positive semidefinite but for round-off,
+    however large that is; else an indefinite K is an error.
     """
 
-    def __init__(self, K: Array, y: Array, C: Array, g: Array | None, s: float) -> None:
-        self.K, self.y, self.C, self.g, self.s = K, y, C, g, s
+    def __init__(self, K: Array, y: Array, C: Array, g: Array | None, s: float, is_psd: bool = False) -> None:
+        self.K, self.y, self.C, self.g, self.s, self.is_psd = K, y, C, g, s, is_psd
         self.offset: Array | float = 0.0  # of Q a where K is only near the kernel, as it was met at a point near a
+
+    def require_psd(self, Q: Array) -> None:
+        """Raise if a part of the kernel that has no Cholesky factor is indefinite, and nobody knows better."""
+        if not self.is_psd:
+            values = scipy.linalg.eigvalsh(Q)
+            if values[0] < -PSD_ROUND_OFF * max(float(values[-1]), 0.0):
+                raise not_psd(float(values[0]), float(values[-1]))
 
     def times(self, a: Array) -> Array:
         """Q a."""
@@ -119,7 +127,7 @@ class BoxProgram:
         part = self.part(rows)
         factor = _factor(part)
         if factor is None:
-            _require_psd(part)
+            self.require_psd(part)
             return None
 
         def solved(v: Array) -> Array:
@@ -150,7 +158,7 @@ class _Step:
         diagonal += shift
         self.factor = _factor(system)
         if self.factor is None:
-            _require_psd(Q)
+            program.require_psd(Q)
         self.border = None if program.g is None or self.factor is None else self._solve(program.g)
 
     def _solve(self, right: Array) -> Array:
@@ -178,12 +186,6 @@ def _factor(Q: Array) -> Array | None:
         if not failed:
             return np.asarray(factor)
     return None
-
-
-def _require_psd(Q: Array) -> None:
-    values = scipy.linalg.eigvalsh(Q)
-    if values[0] < -PSD_ROUND_OFF * max(float(values[-1]), 0.0):
-        raise not_psd(float(values[0]), float(values[-1]))
 
 
 def _longest(pairs: tuple[tuple[Array, Array], ...]) -> float:

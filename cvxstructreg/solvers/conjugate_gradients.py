@@ -15,7 +15,7 @@ import numpy as np
 
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.units import power_of_two
-from cvxstructreg.solvers.coordinates import Diagonal, Triangular, coordinates
+from cvxstructreg.solvers.coordinates import Diagonal, coordinates
 from cvxstructreg.solvers.curvature import Curvature
 
 #: Conjugate gradients that have to reduce the residual by less than this work in single precision, at half the memory
@@ -49,8 +49,9 @@ class NewtonStep:
         self.space: Any = _plain(curvature) or coordinates(curvature)
         self.max_steps = max_steps
         self._by_weights = isinstance(self.space, Diagonal)
-        self._single = single and curvature.in_single_precision and not isinstance(self.space, Triangular)
-        self._single = self._single and 1.0 / SINGLE_RANGE <= self.space.unit**2 <= SINGLE_RANGE
+        self._single = False
+        if single and curvature.in_single_precision and isinstance(self.space, Diagonal):
+            self._single = 1.0 / SINGLE_RANGE <= self.space.unit**2 <= SINGLE_RANGE
         self._unit = self._residual_unit = 1.0  # of steps and of residuals, in single precision
         self.steps, self.decrease = 0, 0.0
         self.size = np.inf  # of the smoothed residual, or a little less than that

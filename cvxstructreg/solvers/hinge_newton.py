@@ -86,7 +86,7 @@ class _Run(WorkingRows):
         self.Phi_all = np.column_stack([features, self.q]) if self.q is not None else np.ascontiguousarray(features)
         self.held = np.ones((self.Phi_all.shape[1], 1))
         self.unit = np.ones_like(self.held)  # of the gradient by the weights and by b
-        if self.free:
+        if self.q is not None:
             self.held[-1] = 0.0
             self.unit[-1] = np.linalg.norm(features) / (np.sqrt(d) * np.linalg.norm(self.q))
         self.sigma = sigma or self.most_sigma()
@@ -137,7 +137,9 @@ class _Run(WorkingRows):
                     yield Iterate(self.iterate.theta, self.iterate.b, self.iterate.dual, exhausted=True)
                     return
                 moved = float(np.linalg.norm(U - self.U)) / np.sqrt(self.sigma)
-                if float(np.linalg.norm(self.unit * gradient)) <= ACCURACY * moved or not self._newton(U, value, gradient):
+                if float(np.linalg.norm(self.unit * gradient)) <= ACCURACY * moved or not self._newton(
+                    U, value, gradient
+                ):
                     break
             self.U = self._pulled(self.F, self.sigma)[0]
             self.sigma *= self.growth

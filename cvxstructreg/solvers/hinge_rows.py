@@ -119,6 +119,7 @@ class KernelGeometry:
         inner = [(form.scale / self.lam, form.form) for form in self.parts.function_forms]
         operator = GraphOperator(forms + inner, len(self.gram))
         self.warp = None if operator.is_zero else Warp(self.gram, operator)
+        self.is_warped = self.warp is not None
         if forms and problem.model.intercept:
             self._hold_intercept(GraphOperator(forms, len(self.gram)))
 
@@ -176,6 +177,7 @@ class LinearGeometry:
 
     def __init__(self, problem: Problem, rows: HingeRows) -> None:
         parts, self.rows, self.unit = problem.normal_form, rows, 1.0
+        self.is_warped = False
         self.design = rows.R @ problem.model.design
         self.free_intercept, self.holds_intercept = problem.model.intercept, False
         self.inverse_root: Array | None = None

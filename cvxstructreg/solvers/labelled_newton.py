@@ -81,7 +81,9 @@ class LabelledNewton:
         fixed = sum((scaled.scale * scaled.form.main_diagonal for scaled in self.forms), self.ridge)
         self.squares = _squared(self.Xl)
         self.diagonal = 2.0 * (np.asarray(_squared(self.X).T @ rows_of_graph) + fixed)
-        self.unit = float(np.mean(parts.column_norms**2)) / n  # of a squared derivative by a weight, beside the intercept
+        self.unit = (
+            float(np.mean(parts.column_norms**2)) / n
+        )  # of a squared derivative by a weight, beside the intercept
         self.products = 0
 
     def hessian(self, p: Array, pb: float) -> tuple[Array, float, Array]:
@@ -198,7 +200,7 @@ class _Preconditioner:
         inner = to_dense(sp.csr_array(scaled) @ self.active.T if sp.issparse(scaled) else scaled @ self.active.T)
         inner += self.inverse_b
         np.einsum("ii->i", inner)[:] += 1.0 / curved[active]
-        self.factor = scipy.linalg.cho_factor(inner, overwrite_a=True, check_finite=False)
+        self.factor = _factor(inner)
 
     def solve(self, r: Array, rb: float) -> tuple[Array, float]:
         """Its inverse times (r, rb), by Woodbury."""
@@ -209,6 +211,19 @@ class _Preconditioner:
         return y - self.inverse * (self.active.T @ inner), yb - self.inverse_b * float(inner.sum())
 
 
+def _factor(matrix: Array) -> Any:
+    """The Cholesky factor of a matrix, or of one near it where round-off has made it indefinite."""
+    shift, largest = 0.0, float(matrix.diagonal().max(initial=0.0))
+    while True:
+        trial = matrix if shift == 0.0 else matrix + shift * largest * np.eye(len(matrix))
+        try:
+            return scipy.linalg.cho_factor(trial, check_finite=False)
+        except np.linalg.LinAlgError:
+            if shift > 1.0:
+                raise
+            shift = 10.0 * shift or 1e-15
+
+
 def balancing_shift(derivative: Callable[[float], float]) -> float:
     """Where a nondecreasing, piecewise linear function of an intercept is zero; 0 if it nowhere changes its sign."""
     first, reach = derivative(0.0), 1e-3
@@ -216,7 +231,7 @@ def balancing_shift(derivative: Callable[[float], float]) -> float:
         return 0.0
     while derivative(-np.sign(first) * reach) * first > 0:
         reach *= 4.0
-        if reach > 1e9:
+        if reach > 1e18:
             return 0.0
     return _root(derivative, *((-reach, 0.0) if first > 0 else (0.0, reach)))
 

@@ -37,6 +37,8 @@ POLISH_BELOW, POLISH_SHARE, POLISH_STEPS = 1e-3, 0.3, 6
 OVERHEAD = 1e6
 #: Up to this part of new rows, the inverse is bordered and not made anew.
 FEW = 0.1
+#: How often sigma may become smaller by a factor of ten where round-off has made a kernel indefinite.
+WEAKER = 20
 #: So many looks without any progress of the gap end the run.
 PATIENCE = 1000
 
@@ -88,9 +90,13 @@ class _Run(WorkingRows):
     def _factorise(self) -> None:
         """The inverse of K + I / sigma."""
         m = len(self.W)
-        shifted = self.K.T.copy()  # symmetric, and transposed in the order that LAPACK takes
-        shifted[np.diag_indices(m)] += 1.0 / self.sigma
-        factor, failed = scipy.linalg.lapack.dpotrf(shifted.T, overwrite_a=True, lower=1)
+        for _ in range(WEAKER):
+            shifted = self.K.T.copy()  # symmetric, and transposed in the order that LAPACK takes
+            shifted[np.diag_indices(m)] += 1.0 / self.sigma
+            factor, failed = scipy.linalg.lapack.dpotrf(shifted.T, overwrite_a=True, lower=1)
+            if not failed or not self.geometry.is_warped:
+                break
+            self.sigma *= 0.1  # a strong graph may cost the kernel more digits than there are
         if failed:
             values, unit = scipy.linalg.eigvalsh(self.K), self.geometry.unit
             raise not_psd(unit * float(values[0]), unit * float(values[-1]))

@@ -73,12 +73,13 @@ def _hinge(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tup
     y, weights = reduced.piece.atom.hinges()
     C = reduced.piece.scale * weights / (2.0 * reduced.lam)
     g = y * reduced.u if reduced.intercept else None
+    is_psd = not reduced.operator.is_zero  # gram is positive semidefinite, and strong graphs cost many digits
     counted = np.flatnonzero(C > 0)  # rows of weight zero have no freedom
     if counted.size < C.size:
         K = reduced.Q[np.ix_(counted, counted)]
-        program = BoxProgram(K, y[counted], C[counted], None if g is None else g[counted], reduced.s)
+        program = BoxProgram(K, y[counted], C[counted], None if g is None else g[counted], reduced.s, is_psd)
     else:
-        program = BoxProgram(reduced.Q, y, C, g, reduced.s)
+        program = BoxProgram(reduced.Q, y, C, g, reduced.s, is_psd)
     # objectives here are 2 lam1 times smaller than those of the problem
     goal = 0.3 * tol * objective_scale(problem, 0.0) / (2.0 * reduced.lam)
     compiled = reduced.n >= COMPILE_FROM or "cvxstructreg.solvers.kernels_smo" in sys.modules
