@@ -158,7 +158,7 @@ def _newton_step(parts: NormalForm, columns: Array, directions: Array, scores: A
     if flat.size == 1:
         step = gradient / flat if flat[0, 0] > 0 else np.zeros_like(gradient)
     else:
-        step = np.linalg.lstsq((flat + flat.T) / 2, gradient.ravel(), rcond=1e-13)[0].reshape(m, k)
+        step = np.asarray(np.linalg.lstsq((flat + flat.T) / 2, gradient.ravel(), rcond=1e-13)[0].reshape(m, k), float)
     longest = float(np.abs(step).max(initial=0.0))
     return np.asarray(step if longest <= LONGEST else step * (LONGEST / longest))
 

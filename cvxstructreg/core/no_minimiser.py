@@ -102,7 +102,8 @@ def _separating(parts: NormalForm, free: Array) -> Escape | None:
     columns, free = columns / norms, free / norms
     if parts.model.intercept:
         columns = np.column_stack([columns, np.ones(len(columns))])
-    gains = sp.vstack([_gains(piece.atom, piece.forward(columns)) for piece in parts.score_pieces], format="csr")
+    pairs = [(piece.atom, piece.forward(columns)) for piece in parts.score_pieces]
+    gains = sp.vstack([_gains(loss, rows) for loss, rows in pairs if isinstance(loss, Loss)], format="csr")
     bounds, sides = _inside_bounds(parts, free, columns.shape[1] * k)
     constraints = sp.vstack([-gains, *bounds], format="csr") if bounds else -gains
     cost = -np.asarray(gains.sum(axis=0)).ravel()
