@@ -21,6 +21,7 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.checks import real_array
 from cvxstructreg.core.columns import accept_vectors
 from cvxstructreg.core.default_prox import default_prox
@@ -174,7 +175,11 @@ class Atom:
         if _is_infinite(expression):
             return np.inf
         x = cp.Variable(z.shape)  # not a constant: CVXPY cannot minimise with indicators of constants
-        return float(cp.Problem(cp.Minimize(self.expr(x)), [x == z]).solve(solver=cp.CLARABEL))
+        problem = cp.Problem(cp.Minimize(self.expr(x)), [x == z])
+        value = problem.solve(solver=cp.CLARABEL, **deadline.clarabel_limit())
+        if problem.status == cp.USER_LIMIT:
+            deadline.check()
+        return float(value)
 
     def prox(self, v: Array, t: float) -> Array:
         """argmin_x  t f(x) + 1/2 ||x - v||^2, here by a CVXPY problem that is compiled once for each shape."""

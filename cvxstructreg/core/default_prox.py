@@ -10,6 +10,7 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.quiet import QuietProblem
 
 Array = NDArray[np.float64]
@@ -32,10 +33,13 @@ class _ProxProblem:
 
     def minimiser(self, v: Array, t: float) -> Array:
         self.point.value, self.step.value = v, t
+        limit = deadline.clarabel_limit()
         try:
-            self.problem.solve(solver=cp.CLARABEL, warm_start=False, **ACCURACY)
+            self.problem.solve(solver=cp.CLARABEL, warm_start=False, **ACCURACY, **limit)
         except cp.SolverError:
-            self.problem.solve(solver=cp.CLARABEL, warm_start=False)
+            self.problem.solve(solver=cp.CLARABEL, warm_start=False, **limit)
+        if self.problem.status == cp.USER_LIMIT:
+            deadline.check()
         return np.array(self.x.value, dtype=float).reshape(v.shape)
 
 

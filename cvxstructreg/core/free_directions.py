@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.normal_form import NormalForm, Piece
 from cvxstructreg.core.quadratic_form import DENSE_LIMIT
@@ -74,6 +75,8 @@ def refit(parts: NormalForm, theta: Array, b: Array, start: Array, directions: A
         if np.all(np.abs(gradient) <= BALANCED * (sizes @ np.abs(slope))):
             break
         current = _value(parts, moved, scores, q) if current == np.inf else current
+        if deadline.passed():
+            break
         step = _newton_step(parts, columns, directions, scores, gradient)
         change = columns @ step
         length = 1.0

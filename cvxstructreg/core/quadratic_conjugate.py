@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def conjugate_bound(times: Callable[[Array], Array], diagonal: Array, ridge: Arr
         r -= length * product
         lower = float(np.vdot(x, u))
         best = min(best, lower + float(np.vdot(x, r) + np.sum(r * r / ridge)))
-        if lower >= ENOUGH * best:
+        if lower >= ENOUGH * best or deadline.passed():
             break
         z = inverse * r
         energy, before = float(np.vdot(r, z)), energy

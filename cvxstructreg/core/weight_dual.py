@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.normal_form import NormalForm, Piece
 from cvxstructreg.core.quadratic_conjugate import excess_cost
@@ -266,6 +267,8 @@ class WeightDual:
         points, momentum, best, norm = self.points, 1.0, np.inf, self.parts.piece_norm
         trial = points
         for _ in range(sweeps):
+            if deadline.passed():
+                return
             excess = self._excess(1.0, self._sum(trial))[1]
             size = float(np.linalg.norm(excess))
             if size < best:
@@ -330,7 +333,7 @@ class WeightDual:
         for _ in range(0, sweeps, SWEEPS_AT_ONCE):
             excess = self._excess(1.0, self.taken)[1]
             size = float(np.linalg.norm(excess))
-            if not self._matters(excess):
+            if not self._matters(excess) or deadline.passed():
                 return True
             if size > 0.9 * last:
                 break

@@ -18,6 +18,7 @@ import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array, Atom
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.normal_form import Piece
@@ -97,10 +98,13 @@ class _System:
         operator = spla.LinearOperator((self.size, self.size), matvec=lambda x: self._apply(x, rho), dtype=float)
 
         def solve(rhs: Array, start: Array) -> Array:
-            columns = [
-                spla.cg(operator, rhs[:, j], x0=start[:, j], rtol=1e-10, maxiter=500)[0] for j in range(rhs.shape[1])
-            ]
-            return np.column_stack(columns)
+            def column(j: int) -> Array:
+                found = spla.cg(
+                    operator, rhs[:, j], x0=start[:, j], rtol=1e-10, maxiter=500, callback=lambda _: deadline.check()
+                )
+                return np.asarray(found[0])
+
+            return np.column_stack([column(j) for j in range(rhs.shape[1])])
 
         return solve
 

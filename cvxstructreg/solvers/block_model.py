@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 from cvxstructreg.solvers.disjoint_blocks import Blocks, Ints, ratio
 
@@ -58,7 +59,7 @@ class BlockModel:
 
     def minimise(self, tol: float, max_passes: int) -> None:
         """Passes over all groups, a few over those that are not at zero, a jump to their minimum, and so on."""
-        while self.passes < max_passes and self.descend(self.chosen, tol, 1) > tol:
+        while self.passes < max_passes and self.descend(self.chosen, tol, 1) > tol and not deadline.passed():
             moving = self.moving()
             if self.descend(moving, tol, SETTLING) > tol:
                 self.jump(moving, 0.5 * tol)
@@ -181,7 +182,7 @@ class Surface:
             step += (energy / bend) * direction
             scores += (energy / bend) * image
             residual = residual - (energy / bend) * product
-            if self.error(residual) <= tol:
+            if self.error(residual) <= tol or deadline.passed():
                 break
             before, energy = energy, float(residual @ (residual / self.diagonal))
             direction = residual / self.diagonal + (energy / before) * direction

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.semidefinite import PSD_ROUND_OFF, not_psd
 
@@ -65,7 +66,7 @@ class BoxProgram:
         goal = tol * float(C.sum())
         for _ in range(max_iter):
             room = C - a
-            if not (room.min() > 0 and a.min() > 0):  # nothing but round-off is left inside
+            if not (room.min() > 0 and a.min() > 0) or deadline.passed():  # nothing but round-off is left inside
                 break
             residual = Q @ a - 1.0 - z + v + (0.0 if g is None else b * g)
             balance = 0.0 if g is None else float(g @ a) - s * b
@@ -100,7 +101,7 @@ class BoxProgram:
             free = (tried > 0) & (tried < self.C)
             held = np.where(free, 0.0, np.where(tried >= self.C, self.C, 0.0))
             held_image = self._moved(image, held - a)
-            solved = self._with_free(np.flatnonzero(free), held, held_image, b)
+            solved = None if deadline.passed() else self._with_free(np.flatnonzero(free), held, held_image, b)
             if solved is None:
                 break
             a, b = solved

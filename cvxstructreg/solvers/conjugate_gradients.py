@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.units import power_of_two
 from cvxstructreg.solvers.coordinates import Diagonal, coordinates
@@ -96,9 +97,10 @@ class NewtonStep:
         energy, ratio, gain = float(np.vdot(r, r)), 0.0, 0.0
         accuracy, patience = yield s, average, q
         while True:
-            hp = self.space.times(p) if self.steps < self.max_steps and energy > 0 else p
+            ended = self.steps >= self.max_steps or energy == 0 or deadline.passed()
+            hp = p if ended else self.space.times(p)
             curved = float(np.vdot(p, hp))
-            if self.steps >= self.max_steps or energy == 0 or curved <= 0:
+            if ended or curved <= 0:
                 accuracy, patience = yield s, average, q
                 continue
             self.steps += 1
@@ -143,7 +145,7 @@ class NewtonStep:
         while True:
             accuracy, patience = yield found
             ended = numbers[2] == 0.0
-            while not ended and numbers[0] < self.max_steps:
+            while not ended and numbers[0] < self.max_steps and not deadline.passed():
                 count = int(min(max(1, AT_ONCE // cost), self.max_steps - numbers[0]))
                 ended = conjugate_gradients(*arguments, vectors, numbers, (accuracy, patience, count, least))
             self.steps, self.decrease, self.size = int(numbers[0]), float(numbers[1]), float(numbers[3])

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import objective_scale
 from cvxstructreg.core.free_directions import refit
@@ -212,7 +213,7 @@ class State:
             self.slope[flat] += self.Qw[flat]
             violation = part.violations(self.w[flat], self.slope[flat])
             worst = float(np.max(violation / self.sizes[chosen], initial=0.0))
-            if worst <= ENOUGH * first:
+            if worst <= ENOUGH * first or deadline.passed():
                 break
 
     def newton_step(self, chosen: Ints, tol: float, max_epochs: int) -> bool:

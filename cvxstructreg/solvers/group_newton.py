@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import objective_scale
 from cvxstructreg.core.dual import ScoreDual
@@ -198,7 +199,7 @@ class _State:
         last = np.inf
         for _ in range(SWEEPS):
             worst = float(np.max((np.abs(left) - self.lam) / self.radius, initial=0.0))
-            if worst <= 0.3 * aim or worst > 0.8 * last:
+            if worst <= 0.3 * aim or worst > 0.8 * last or deadline.passed():
                 break
             self._sweep(left, bound, none, 1)
             last = worst

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.linalg
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.units import power_of_two
 
@@ -223,7 +224,7 @@ class Newton:
         """Steps until the error is at most ``tol``, or nothing helps."""
         for _ in range(steps):
             error = self.error(point)
-            if error <= tol:
+            if error <= tol or deadline.passed():
                 break
             accuracy = min(0.1, max(np.sqrt(error), 0.3 * tol / error))  # but no more than it takes to reach tol
             step = self.steps.direction(point, self.damping, accuracy)
@@ -273,7 +274,7 @@ def conjugate_gradients(product: Callable[[Array], Array], r: Array, diagonal: A
         x, r = x + (rho / bend) * p, r - (rho / bend) * Hp
         z = r / diagonal
         rho, last = float(r @ z), rho
-        if rho <= accuracy**2 * first:
+        if rho <= accuracy**2 * first or deadline.passed():
             break
         p = z + (rho / last) * p
     return x if x.any() else r / diagonal

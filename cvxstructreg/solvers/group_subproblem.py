@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.lazy import cached_property
 from cvxstructreg.core.loss import Loss
@@ -299,7 +300,7 @@ def minimise(
         w, b, error = point.w, point.b, newton.error(point)
         zero[:] = 0
         slack = kernels.multipliers(*norms.flat(sigma), w, zero, True) / objective
-        if slack <= 0.3 * target and error <= enough:
+        if (slack <= 0.3 * target and error <= enough) or deadline.passed():
             break
         if error > asked:  # too near to the kinks of the norms for Newton's method
             least = widths.relative = min(10.0 * widths.relative, 1.0)

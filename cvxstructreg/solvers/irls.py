@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers import working_set
 from cvxstructreg.solvers.iterate import Iterate, Refusal
@@ -50,6 +51,6 @@ def run(problem: Problem, start: Iterate, tol: float, max_passes: int = 100) -> 
 def reweight(state: State, tol: float, max_passes: int) -> bool:
     """One weighted least squares problem by cyclic coordinate descent; whether the point has moved."""
     model = QuadraticModel(state.given, state.all, state.h, state.g, state.w, state.Qw)
-    while model.passes < max_passes and model.descend(state.all, tol, 1) > tol:
+    while model.passes < max_passes and model.descend(state.all, tol, 1) > tol and not deadline.passed():
         pass  # one pass at a time: compiled code cannot be interrupted
     return state.backtrack(model)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import objective_scale
 from cvxstructreg.core.loss import Loss
@@ -207,7 +208,7 @@ class KernelNewton:
             enough = max(enough, min(0.01, np.sqrt(energy / self.first_energy)) * energy)
         x, Kx = np.zeros_like(r), np.zeros_like(r)
         p, Kp = r.copy(), Kr.copy()
-        while energy > enough and self.products <= budget:
+        while energy > enough and self.products <= budget and not deadline.passed():
             q = lam2 * p + hessian(Kp)
             curved = float(np.vdot(q, Kp))
             if curved <= 0:

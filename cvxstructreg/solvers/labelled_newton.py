@@ -15,6 +15,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.composed_forms import PulledForm
 from cvxstructreg.core.problem import Problem
@@ -117,7 +118,7 @@ class LabelledNewton:
             g = at.g + self.Xl.T @ slope
             gb = at.gb + float(slope.sum()) if self.intercept else 0.0
             size = float(g @ g) + self.unit * gb * gb
-            if size / (4.0 * self.mu) <= goal:
+            if size / (4.0 * self.mu) <= goal or deadline.passed():
                 break
             first = first or size
             accuracy = max(min(FIRST_RESIDUAL, (size / first) ** 0.25) ** 2 * size, 0.5 * 4.0 * self.mu * goal)
@@ -159,7 +160,7 @@ class LabelledNewton:
             step.gb += length * qb
             r = r - length * full
             rb -= length * full_b
-            if float(r @ r) + self.unit * rb * rb <= accuracy:
+            if float(r @ r) + self.unit * rb * rb <= accuracy or deadline.passed():
                 break
             y, yb = near.solve(r, rb)
             was, energy = energy, float(r @ y) + rb * yb

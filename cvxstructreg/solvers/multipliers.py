@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import objective_scale
 from cvxstructreg.core.loss import Loss
@@ -114,7 +115,7 @@ class _Kernels:
         steps = kernel_cg.run(self.inner, self.at, accuracy, direct=False)
         for step in steps:
             self.at = step
-            if step.promising or step.exhausted:
+            if step.promising or step.exhausted or deadline.passed():
                 break
         steps.close()
         piece = self.inner.normal_form.score_pieces[0]

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.normal_form import NormalForm
 from cvxstructreg.core.problem import Problem
@@ -111,7 +112,8 @@ class _WeightStep:
                     break
                 self.step *= 0.5
             w, b, value = moved, moved_b, trial
-            if change <= self.tol**2 * float(np.sum(w**2) + np.sum((b / self.unit) ** 2)):
+            small = self.tol**2 * float(np.sum(w**2) + np.sum((b / self.unit) ** 2))
+            if change <= small or deadline.passed():
                 break
         return w, b
 

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 
 Columns = tuple[Any, ...]
@@ -70,7 +71,7 @@ class QuadraticModel:
         A pass over all features finds the signs, a few passes over those that are not at zero settle them, a jump
         goes to the minimum for these signs (coordinate descent is slow there when features are correlated), and so on.
         """
-        while self.passes < max_passes and self.descend(self.features, tol, 1) > tol:
+        while self.passes < max_passes and self.descend(self.features, tol, 1) > tol and not deadline.passed():
             moving = self.features[self._moving(self.features)]
             if self.descend(moving, tol, SETTLING) > tol:
                 self.jump(moving, 0.5 * tol)

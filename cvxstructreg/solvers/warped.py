@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import objective_scale
 from cvxstructreg.core.model import Kernel
@@ -156,7 +157,7 @@ def _smooth(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tu
         while not reached < current and length > 1e-8:
             length *= 0.5
             reached = value(a + length * da, b + length * db)
-        if not reached < current:
+        if not reached < current or deadline.passed():
             break
         a, b, current = a + length * da, b + length * db, reached
     yield *reduced.expand(a, b), None

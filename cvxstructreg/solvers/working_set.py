@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import scipy.sparse as sp
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import objective_scale
 from cvxstructreg.core.model import Model
@@ -219,7 +220,7 @@ class State:
             worst = self.kernels.violations(features, self.w, self.slope, self.box, self.score)
             self.slow = self.slow + 1 if worst > SLOW * before else 0
             self.inner = max(SHARPER * self.inner, SHARPEST) if self.slow > 1 else min(3.0 * self.inner, INNER)
-            if worst <= ENOUGH * first:
+            if worst <= ENOUGH * first or deadline.passed():
                 break
 
     def slope_on(self, features: Any) -> None:
