@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array, Atom, freeze
 from cvxstructreg.core.selection import Selection, compiled_pays
 
@@ -144,7 +145,15 @@ def _picks_rows(K: Any) -> bool:
 
 
 def fit_stack(E: Any, v: Array, step_prox: Callable[[Array, float], Array]) -> Array:
-    """argmin_q  1/2 ||E'q - v||^2 + h(q), for a stacking E of groups, by accelerated proximal gradient steps.
+    """argmin_q  1/2 ||E'q - v||^2 + h(q), for a stacking E of groups: the last of :func:`stack_steps`."""
+    q = np.zeros((E.shape[0], v.shape[1]))
+    for q in stack_steps(E, v, step_prox):  # noqa: B007
+        pass
+    return q
+
+
+def stack_steps(E: Any, v: Array, step_prox: Callable[[Array, float], Array]) -> Iterator[Array]:
+    """Accelerated proximal gradient steps towards argmin_q  1/2 ||E'q - v||^2 + h(q).
 
     ``step_prox(q, t)`` is the prox of t h. E'E is diagonal (in how many groups a feature is): its largest entry is the
     Lipschitz constant. Disjoint groups need a single step.
@@ -158,12 +167,13 @@ def fit_stack(E: Any, v: Array, step_prox: Callable[[Array, float], Array]) -> A
     q, size = np.zeros((E.shape[0], v.shape[1])), float(np.abs(v).max(initial=0.0))
     point, momentum = q, 1.0
     for _ in range(20_000):
+        deadline.check()
         moved = step_prox(point - (unstacked(point) - v)[picked] / lipschitz, 1.0 / lipschitz)
+        yield moved
         if np.abs(moved - point).max(initial=0.0) <= 1e-13 * max(size, float(np.abs(moved).max(initial=0.0))):
-            return moved
+            return
         if np.vdot(point - moved, moved - q) > 0:
             momentum = 1.0
         following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
         point = moved + ((momentum - 1.0) / following) * (moved - q)
         q, momentum = moved, following
-    return q

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,13 +10,20 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array, Atom
 from cvxstructreg.core.quiet import QuietProblem
 from cvxstructreg.core.selection import Selection
 from cvxstructreg.core.units import power_of_two
 from cvxstructreg.groups import Groups
-from cvxstructreg.penalties.blocks import BlockNorms, fit_stack
+from cvxstructreg.penalties.blocks import BlockNorms, stack_steps
 from cvxstructreg.penalties.group_lasso import checked_groups
+from cvxstructreg.penalties.latent_shares import LatentShares
+
+#: After so many steps Newton steps on the shares of the groups are tried.
+TRIES = (10, 20, 40, 80, 160, 320, 640, 1280, 2560)
+#: The most of them for one step on the way to the norm.
+MOST_FOR_NORM = 160
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,6 +69,15 @@ class LatentGroupLasso(Atom):
         )
 
     @property
+    def _shares(self) -> LatentShares:
+        if "_latent_shares" not in self.__dict__:
+            groups = self.groups
+            shares = LatentShares(groups.indptr, groups.indices, groups.weights, groups.n_features)
+            object.__setattr__(self, "_latent_shares", shares)
+        found: LatentShares = self.__dict__["_latent_shares"]
+        return found
+
+    @property
     def size(self) -> int | None:
         """Number of features."""
         return int(self.groups.n_features)
@@ -96,17 +112,36 @@ class LatentGroupLasso(Atom):
             return np.inf
         if self.groups.is_disjoint or not np.any(z):
             return float(self.groups.weights @ self.groups.norms(z))
+        found = self._shares.norm(z, lambda t: self._part_norms(z, t))
+        return self._norm_by_cvxpy(z) if found is None else found
+
+    def _norm_by_cvxpy(self, z: Array) -> float:
         unit = power_of_two(float(np.abs(z).max()))  # the tolerances of a cone solver are absolute
         copies = self._decomposition(cp.Constant(z / unit))
         QuietProblem(cp.Minimize(self._blocks[0].expr(copies))).solve(
-            solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10
+            solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10, **deadline.clarabel_limit()
         )
         return unit * self._blocks[0].value(np.asarray(copies.value, dtype=float))
 
     def prox(self, v: Array, t: float) -> Array:
         """E'q, where the copies q explain v at cost t c_g ||q_g||."""
         blocks, E = self._blocks
-        return np.asarray(E.T @ fit_stack(E, v, lambda q, step: blocks.prox(q, t * step)))
+        q = np.zeros((E.shape[0], v.shape[1]))
+        for count, q in enumerate(stack_steps(E, v, lambda q, step: blocks.prox(q, t * step)), start=1):
+            if count in TRIES:
+                found = self._shares.prox_from(v, t, blocks.norms(q))
+                if found is not None:
+                    return found
+        return np.asarray(E.T @ q)
+
+    def _part_norms(self, v: Array, t: float) -> Iterator[Array]:
+        """The norms of the copies in the prox, after ever more steps."""
+        blocks, E = self._blocks
+        for count, q in enumerate(stack_steps(E, v, lambda q, step: blocks.prox(q, t * step)), start=1):
+            if count in TRIES:
+                yield blocks.norms(q)
+            if count >= MOST_FOR_NORM:
+                return
 
     def dual_norm(self, u: Array) -> float:
         """max_g ||u_g|| / c_g."""

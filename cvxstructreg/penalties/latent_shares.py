@@ -1,0 +1,151 @@
+"""How the latent group norm shares a vector out among overlapping groups.
+
+The norm and its prox are one convex problem in one share s_g >= 0 for each group,
+
+    minimize  1/2 sum_j a_j / (eps + sum of s_g over the groups of j) + 1/2 sum_g r_g^2 s_g,      a_j = ||v_j||^2
+
+With eps = 0 and r_g = c_g the minimum is the norm of v: group g takes the part s_g v_j / sum s of feature j (Jacob,
+Obozinski and Vert, 2009). With eps = 1 and r_g = t c_g the point u_j = v_j / (1 + sum s) is the projection of v onto
+the dual ball of radius t, and v - u is the prox (Villa, Rosasco, Mosci and Verri, 2014).
+
+Once it is known which groups have a share, Newton steps on ||u_g|| = r_g for these find the shares to all digits. They
+are taken in the form r_g / ||u_g|| = 1, which is linear for a group that shares nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from cvxstructreg.core import deadline
+from cvxstructreg.core.atom import Array
+
+#: The optimality conditions hold to this part of the radii; the two bounds of the norm meet to that part of it.
+ACCURACY, TIGHT = 1e-11, 1e-11
+#: Halvings of the step of the prox, on the way to the norm.
+HALVINGS = 40
+#: Rounds that change the set of groups, and the Newton steps of one round.
+ROUNDS, NEWTON_STEPS = 10, 10
+#: Up to this many entries the matrix of groups and features is dense; with more groups no Newton steps are tried.
+DENSE, MOST_GROUPS = 100_000, 2_000
+
+
+class LatentShares:
+    """The groups as a 0/1 matrix, and their weights c_g."""
+
+    def __init__(self, indptr: Array, indices: Array, weights: Array, n_features: int) -> None:
+        shape = (len(weights), n_features)
+        B = sp.csr_array((np.ones(len(indices)), np.asarray(indices), np.asarray(indptr)), shape=shape)
+        self.weights = np.asarray(weights)
+        self.tractable = bool(np.all(self.weights > 0)) and len(self.weights) <= MOST_GROUPS
+        self.B: Any = B.toarray() if shape[0] * shape[1] <= DENSE else B
+        self.covered = np.bincount(indices, minlength=n_features) > 0
+
+    def prox_from(self, v: Array, t: float, norms: Array) -> Array | None:
+        """The prox, from the norms of its parts as far as they are known; None if these are too rough."""
+        search = self._prox_search(v, t, norms)
+        return None if search is None else (1.0 - 1.0 / search.sums)[:, None] * v
+
+    def norm(self, z: Array, parts: Callable[[float], Iterable[Array]]) -> float | None:
+        """The norm of z, never too low; None where the shares could not be found.
+
+        Shares of the prox are followed from a large step t to smaller ones, where more and more groups have one, until
+        they are those of z itself. ``parts(t)`` gives norms of the parts of the prox, better and better ones.
+        """
+        a = _squares(z, self.covered)
+        t, near = float(np.max(np.sqrt(self.B @ a) / self.weights)), None
+        for _ in range(HALVINGS):
+            t *= 0.5
+            found = None if near is None else self._prox_search(z, t, 2.0 * t * self.weights * near.s)
+            for norms in parts(t) if found is None else ():
+                found = found or self._prox_search(z, t, norms)
+            if found is None:
+                return None
+            near, search = found, _Search(self.B, a, self.weights, 0.0)
+            if np.all((near.sums > 1.0)[a > 0]):
+                search.rounds(t * near.s)
+                upper, lower = search.bounds()
+                if upper < np.inf and upper - lower <= TIGHT * upper:
+                    return upper
+        return None
+
+    def _prox_search(self, v: Array, t: float, norms: Array) -> _Search | None:
+        if not self.tractable:
+            return None
+        radii = t * self.weights
+        search = _Search(self.B, _squares(v, self.covered), radii, 1.0)
+        return search if search.rounds(norms / radii) else None
+
+
+def _squares(v: Array, covered: NDArray[np.bool_]) -> Array:
+    """||v_j||^2 of the features that are in a group."""
+    return np.where(covered, np.einsum("ij,ij->i", v, v), 0.0)
+
+
+class _Search:
+    """The present shares s, eps plus their sums for each feature, ||u_g||, and the error of the conditions."""
+
+    def __init__(self, B: Any, a: Array, r: Array, eps: float) -> None:
+        self.B, self.a, self.r, self.eps = B, a, r, eps
+        self.needed = a > 0
+
+    def look(self, s: Array) -> None:
+        """Everything that is needed of these shares; infinite norms where a feature has none."""
+        self.s, self.sums = s, self.eps + self.B.T @ s
+        bare = self.needed & ~(self.sums > 0.0)
+        self.inverse = np.divide(1.0, self.sums, out=np.zeros_like(self.sums), where=self.needed & ~bare)
+        self.norms = np.sqrt(self.B @ (self.a * self.inverse**2))
+        if bare.any():
+            self.norms[self.B @ bare.astype(float) > 0.0] = np.inf
+        off = self.norms / self.r - 1.0
+        self.error = float(np.max(np.where(s > 0.0, np.abs(off), off), initial=0.0))
+
+    def rounds(self, s: Array) -> bool:
+        """Newton steps on the groups with a share, and on those that need one; whether the conditions hold then."""
+        self.look(s)
+        for _ in range(ROUNDS):
+            if self.error <= ACCURACY:
+                return True
+            if deadline.passed() or not self._solve((self.s > 0.0) | (self.norms > self.r * (1.0 + ACCURACY))):
+                return False
+        return self.error <= ACCURACY
+
+    def _solve(self, chosen: NDArray[np.bool_]) -> bool:
+        """||u_g|| = r_g for these groups; those whose share would be negative leave. False if it does not work."""
+        for _ in range(NEWTON_STEPS):
+            if not np.isfinite(self.norms).all():
+                return False
+            s = np.zeros_like(self.s)
+            s[chosen] = np.maximum(self.s[chosen] + self._step(chosen), 0.0)
+            if not np.isfinite(s).all():
+                return False
+            self.look(s)
+            chosen = s > 0.0
+            if float(np.max(np.abs(self.norms[chosen] / self.r[chosen] - 1.0), initial=0.0)) <= 0.1 * ACCURACY:
+                break
+        return True
+
+    def _step(self, chosen: NDArray[np.bool_]) -> Array:
+        """The Newton step of r_g / ||u_g|| = 1."""
+        B, norms, r = self.B[chosen], self.norms[chosen], self.r[chosen]
+        matrix = (B * (self.a * self.inverse**3)[None, :]) @ B.T
+        matrix = matrix.toarray() if sp.issparse(matrix) else matrix
+        diagonal = np.diagonal(matrix).copy()
+        scale = 1.0 / np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+        matrix = scale[:, None] * matrix * scale[None, :]
+        matrix[np.diag_indices_from(matrix)] = 1.0 + 1e-14
+        try:
+            return np.asarray(scale * np.linalg.solve(matrix, scale * norms**2 * (norms / r - 1.0)))
+        except np.linalg.LinAlgError:
+            return np.full(len(r), np.nan)
+
+    def bounds(self) -> tuple[float, float]:
+        """With eps = 0: the cost of the parts s_g u_g, and what u proves when it is scaled into the dual ball."""
+        largest = float(np.max(self.norms / self.r, initial=0.0))
+        if not np.isfinite(largest):
+            return np.inf, 0.0
+        return float(self.r @ (self.s * self.norms)), float(self.a @ self.inverse) / max(1.0, largest)
