@@ -14,12 +14,26 @@ from cvxstructreg.core.problem import Problem
 
 @dataclass(frozen=True)
 class Record:
-    """One line of a solver's history."""
+    """One line of the history of a solve.
+
+    Attributes
+    ----------
+    n_iter, time : int, float
+        Iterations of all solvers and seconds so far.
+    objective, certificate
+        Of the point at hand.
+    solver : str
+        The solver at work.
+    switch : str
+        Where ``solver`` has just taken over from another one: which one, and why. Empty in all other records.
+    """
 
     n_iter: int
     time: float
     objective: float
     certificate: Certificate
+    solver: str = ""
+    switch: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +53,10 @@ class Solution:
     status : str
         "optimal" (certified relative gap within ``tol``), "stationary" (only the optimality conditions could be
         checked, and they hold within ``tol``), "max_iter", "time_limit", "interrupted" or "inaccurate".
-    solver, n_iter, time, history
-        Who found it, in how many iterations and seconds, and how.
+    solver : str
+        The solver that found this point; with ``solver="auto"`` others may have tried before or after.
+    n_iter, time, history
+        Iterations and seconds of all solvers, and a record of every certificate and of every change of solver.
     dual : dict
         A dual point by the number of its term in the objective.
     """
@@ -56,6 +72,11 @@ class Solution:
     time: float
     history: tuple[Record, ...] = field(repr=False, default=())
     dual: dict[int, Array] = field(repr=False, default_factory=dict)
+
+    @property
+    def switches(self) -> tuple[Record, ...]:
+        """The records of ``history`` at which ``solver="auto"`` changed the solver, with the reasons."""
+        return tuple(record for record in self.history if record.switch)
 
     @property
     def scores(self) -> Array:

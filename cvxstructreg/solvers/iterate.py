@@ -14,6 +14,10 @@ class Refusal:
     reason: str
 
 
+class SolverFailedError(RuntimeError):
+    """A solver found no point at all; the message says why, in words."""
+
+
 @dataclass(frozen=True, eq=False)
 class Iterate:
     """A point (theta, b) and what the solver knows of the dual, by the numbers of the terms.

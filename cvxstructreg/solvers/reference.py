@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -9,11 +11,13 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.centred_hinge import centred
 from cvxstructreg.core.model import Kernel
+from cvxstructreg.core.null_point import PERFECT, null_point
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.quiet import QuietProblem
-from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.iterate import Iterate, Refusal, SolverFailedError
 
 NAME = "cvxpy"
 ITERATES = False  # CVXPY reports only its end
@@ -23,6 +27,8 @@ ON_KERNELS = True  # it changes the coordinates itself, where the problem has no
 #: Factors of the accuracies: looser ones are tried when the solver fails, tighter ones when the certificate asks.
 LOOSER = (10.0, 100.0)
 TIGHTER = (1e-2, 1e-3)
+#: Objectives are near 1 within this factor.
+NEAR_ONE = 2.0**12
 
 #: Accuracies asked for at first, in the names of each solver.
 ACCURACIES: dict[str, tuple[str, ...]] = {
@@ -37,6 +43,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "SCS": {"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iters": 100_000},
     "OSQP": {"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iter": 200_000, "polishing": True},
 }
+#: The option of each solver that limits its seconds. ECOS has none: its at most 100 iterations go on to the end.
+TIME_LIMITS = {"CLARABEL": "time_limit", "SCS": "time_limit_secs", "OSQP": "time_limit"}
 
 
 @cache
@@ -57,7 +65,10 @@ def run(
     cvxpy_solver: str = "CLARABEL",
     cvxpy_options: dict[str, Any] | None = None,
 ) -> Iterator[Iterate]:
-    """Solve with ``cvxpy_solver``; ``cvxpy_options`` go to it as they are, and are then not tightened."""
+    """Solve with ``cvxpy_solver``; ``cvxpy_options`` go to it as they are, and are then not tightened.
+
+    A time limit reaches CLARABEL, SCS and OSQP, less the time of compiling, which cannot be interrupted.
+    """
     if cvxpy_options is not None and not isinstance(cvxpy_options, dict):
         raise TypeError(f"cvxpy_options must be a dictionary, got {type(cvxpy_options).__name__}")
     name = str(cvxpy_solver).upper()
@@ -65,65 +76,111 @@ def run(
         known = ", ".join(sorted(installed()))
         raise ValueError(f"CVXPY has no solver {cvxpy_solver!r} installed; there are {known}")
     taken = problem if problem.has_few_coordinates else problem.linear()
-    built, theta, b, links = taken.cvxpy_parts(copies=True)
-    cvxpy_problem = QuietProblem(built.objective, built.constraints)  # of inaccuracy the certificate says more
     base = DEFAULTS.get(name, {}) | (cvxpy_options or {})
     adjustable = () if cvxpy_options else ACCURACIES.get(name, ())
-
-    def found(factor: float) -> bool:
-        return _solved(cvxpy_problem, name, base | {key: base[key] * factor for key in adjustable})
-
-    worked = found(1.0)
-    tighter: tuple[float, ...] = TIGHTER if worked and adjustable else ()
-    if not worked and not any(found(factor) for factor in LOOSER if adjustable):
-        raise RuntimeError(
-            f"{name} found no solution (status {cvxpy_problem.status!r}); "
-            "is there a direction of the weights without penalty on separable data?"
-        )
-    yield _point(problem, taken, theta, b, links, exhausted=not tighter)
-    for factor in tighter:
-        if not found(factor):
-            return
-        yield _point(problem, taken, theta, b, links, exhausted=factor == tighter[-1])
+    units = _units(problem) if adjustable else _units(problem)[:1]
+    reason = ""
+    for unit in units:
+        program = _Program(problem, taken, unit, name)
+        try:
+            yield from program.points(base, adjustable, last=unit == units[-1])
+        except SolverFailedError as failure:
+            reason = str(failure)
+    if reason:
+        raise SolverFailedError(reason)
 
 
-def _solved(cvxpy_problem: cp.Problem, name: str, options: dict[str, Any]) -> bool:
+class _Program:
+    """A problem as CVXPY takes it, with its objective divided by a unit."""
+
+    def __init__(self, problem: Problem, taken: Problem, unit: float, name: str) -> None:
+        self.problem, self.taken, self.unit, self.name = problem, taken, unit, name
+        program, self.theta, self.b, self.links = taken.cvxpy_parts(copies=True)
+        objective = cp.Minimize(program.objective.args[0] / unit)
+        self.program = QuietProblem(objective, program.constraints)  # of inaccuracy the certificate says more
+        if deadline.remaining() < math.inf:  # the limit of the solver itself is known after compiling only
+            with contextlib.suppress(cp.SolverError):  # whatever is wrong is said when it is solved
+                self.program.get_problem_data(name)
+
+    def points(self, base: dict[str, Any], adjustable: tuple[str, ...], last: bool) -> Iterator[Iterate]:
+        """Points of the accuracy that was asked for, or of a looser one that works; then of tighter ones."""
+
+        def found(factor: float) -> bool:
+            options = base | {key: base[key] * factor for key in adjustable}
+            return _solved(self.program, self.name, options | _limit(self.name, base))
+
+        worked = found(1.0)
+        tighter: tuple[float, ...] = TIGHTER if worked and adjustable else ()
+        if not worked and not any(found(factor) for factor in LOOSER if adjustable):
+            raise SolverFailedError(
+                f"{self.name} found no solution (status {self.program.status!r}); "
+                "is there a direction of the weights without penalty on separable data?"
+            )
+        yield self._point(exhausted=last and not tighter)
+        for factor in tighter:
+            if not found(factor):
+                return
+            yield self._point(exhausted=last and factor == tighter[-1])
+
+    def _point(self, exhausted: bool) -> Iterate:
+        problem, taken, parts = self.problem, self.taken, self.taken.normal_form
+        weights = np.array(self.theta.value, dtype=float)
+        if parts.separable is not None:  # a conic solution misses bounds by its tolerance
+            weights = np.clip(weights, parts.separable.lower, parts.separable.upper)
+        for piece in parts.weight_pieces:
+            weights = _into_domain(taken, piece.number, weights)
+        if taken is not problem and problem.has_factor_coordinates:
+            assert isinstance(problem.model, Kernel)
+            weights = problem.model.lift(weights)
+        intercept = np.zeros(problem.n_outputs) if self.b is None else np.array(self.b.value, dtype=float).ravel()
+        dual = {}
+        for piece in parts.pieces:
+            link = self.links.get(piece.number)
+            if link is not None and link.dual_value is not None:
+                u = self.unit * np.array(link.dual_value, dtype=float).reshape(link.shape)
+                # multipliers of zero sums, where the problem has them, are no part of the term
+                dual[piece.number] = centred(u) if u.shape[1] > 1 and piece.atom.can("centred_hinges") else u
+        return Iterate(weights, intercept, dual, exhausted=exhausted)
+
+
+def _units(problem: Problem) -> tuple[float, ...]:
+    """What the objective is divided by, at first and if that does not work.
+
+    Accuracies of conic solvers are absolute numbers too, which should mean the same at every scale of the objective: a
+    power of two near the middle between the loss of a row and the strengths of the penalties. Where that is near 1
+    the objective stays as it is at first.
+    """
+    parts = problem.normal_form
+    strengths = [piece.scale for piece in parts.weight_pieces] + [form.scale for form in parts.weight_forms]
+    strengths += [] if parts.separable is None else [float(np.max(parts.separable.weights))]
+    strengths = [strength for strength in (*strengths, parts.rkhs) if 0 < strength < np.inf]
+    null = null_point(problem)
+    row = max(null.with_intercept, PERFECT * null.with_zero_scores) / problem.model.n_rows
+    row = row if 1e-300 < row < np.inf else float(np.median(strengths or [1.0]))
+    middle = 0.5 * (math.log2(row) + math.log2(float(np.median(strengths or [row]))))
+    unit = 2.0 ** round(middle)
+    first = 1.0 if 1.0 / NEAR_ONE <= unit <= NEAR_ONE else unit
+    second = unit if unit != first else 2.0 ** round(math.log2(row))
+    return (first, second) if second != first else (first,)
+
+
+def _limit(name: str, base: dict[str, Any]) -> dict[str, float]:
+    """The option with which the solver keeps the time limit, where it has one and the user has not set it."""
+    option, seconds = TIME_LIMITS.get(name), deadline.remaining()
+    return {} if option is None or option in base or seconds == math.inf else {option: max(seconds, 1e-3)}
+
+
+def _solved(program: cp.Problem, name: str, options: dict[str, Any]) -> bool:
+    deadline.check()
     try:
-        cvxpy_problem.solve(solver=name, **options)
+        program.solve(solver=name, **options)
     except cp.SolverError as error:
         if "failed" in str(error):
             return False
         raise ValueError(
             f"{name} does not take this problem; CLARABEL, SCS and ECOS take every one. CVXPY says: {error}"
         ) from error
-    return all(variable.value is not None for variable in cvxpy_problem.variables())
-
-
-def _point(
-    problem: Problem,
-    taken: Problem,
-    theta: cp.Expression,
-    b: cp.Variable | None,
-    links: dict[int, Any],
-    exhausted: bool,
-) -> Iterate:
-    weights, parts = np.array(theta.value, dtype=float), taken.normal_form
-    if parts.separable is not None:  # a conic solution misses bounds by its tolerance
-        weights = np.clip(weights, parts.separable.lower, parts.separable.upper)
-    for piece in parts.weight_pieces:
-        weights = _into_domain(taken, piece.number, weights)
-    if taken is not problem and problem.has_factor_coordinates:
-        assert isinstance(problem.model, Kernel)
-        weights = problem.model.lift(weights)
-    intercept = np.zeros(problem.n_outputs) if b is None else np.array(b.value, dtype=float).ravel()
-    dual = {}
-    for piece in parts.pieces:
-        link = links.get(piece.number)
-        if link is not None and link.dual_value is not None:
-            u = np.array(link.dual_value, dtype=float).reshape(link.shape)
-            # multipliers of zero sums, where the problem has them, are no part of the term
-            dual[piece.number] = centred(u) if u.shape[1] > 1 and piece.atom.can("centred_hinges") else u
-    return Iterate(weights, intercept, dual, exhausted=exhausted)
+    return all(variable.value is not None for variable in program.variables())
 
 
 def _into_domain(problem: Problem, number: int, weights: np.ndarray) -> np.ndarray:

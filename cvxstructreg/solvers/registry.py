@@ -42,6 +42,10 @@ SOLVERS: tuple[ModuleType, ...] = (
     reference,
 )
 
+#: The last resort of ``auto``, and the methods of papers that others are compared with: these come after it.
+REFERENCE = reference
+BASELINES = frozenset({lbfgs.NAME, irls.NAME, paper_admm.NAME})
+
 
 def names() -> tuple[str, ...]:
     """The names of all solvers, in order."""
