@@ -60,10 +60,10 @@ def _solve(problem: csr.Problem, solver: str, **options: object) -> Solution:
         return problem.solve(solver=solver, **options)
 
 
-def _assert_within_certificates(first: Solution, second: Solution, unit: float = 1.0) -> None:
-    """The objectives, the second in another unit, differ by no more than is proved."""
-    difference = second.objective / unit - first.objective
-    assert -first.certificate.gap <= difference <= second.certificate.gap / unit
+def _assert_within_certificates(first: Solution, second: Solution, unit: float = 1.0, rounding: float = 1e-12) -> None:
+    """The objectives, the second in another unit, differ by no more than is proved, and than the data were rounded."""
+    difference, slack = second.objective / unit - first.objective, rounding * first.objective
+    assert -first.certificate.gap - slack <= difference <= second.certificate.gap / unit + slack
 
 
 @pytest.mark.parametrize(("case", "solver"), _cases())
@@ -131,7 +131,7 @@ def test_a_constant_added_to_the_targets_changes_nothing_but_the_intercept(name:
             moved = csr.Problem(csr.Linear(X), csr.Squared(y + shift) + PENALTIES[name])
             second = _solve(moved, solver.NAME)
             assert second.status == first.status == "optimal", (solver.NAME, shift)
-            _assert_within_certificates(first, second)
+            _assert_within_certificates(first, second, rounding=1e-15 * shift)
             np.testing.assert_allclose(second.coef, first.coef, rtol=0, atol=1e-2)
             assert abs(second.intercept - shift - first.intercept) < 1e-2
 
@@ -151,7 +151,7 @@ def test_a_constant_added_to_columns_changes_nothing_but_the_intercept(loss: str
             moved = X + shift * np.array([0.0, 1.0, 0.0, 0.0, -3.0, 0.0, 0.0, 0.0])
             second = _solve(csr.Problem(csr.Linear(moved), objective), solver.NAME)
             assert second.status == first.status == "optimal", (solver.NAME, shift)
-            _assert_within_certificates(first, second)
+            _assert_within_certificates(first, second, rounding=1e-15 * shift)
             np.testing.assert_allclose(second.coef, first.coef, rtol=0, atol=1e-2)
 
 
@@ -225,7 +225,7 @@ def _hopeless() -> dict[str, csr.Problem]:
 def test_hopeless_conditioning_ends_with_a_certificate(name: str) -> None:
     problem = _hopeless()[name]
     for solver in registry.accepting(problem):
-        if solver.NAME != "cvxpy":
+        if solver.NAME not in ("cvxpy", *SLOW):
             solution = _solve(problem, solver.NAME, max_iter=30)
             assert np.isfinite(solution.objective), solver.NAME
             assert not solution.certificate.gap < 0.0, solver.NAME

@@ -91,15 +91,17 @@ class _Run(WorkingRows):
             self.unit[-1] = np.linalg.norm(features) / (np.sqrt(d) * np.linalg.norm(self.q))
         self.sigma = sigma or self.most_sigma()
         self.U = self.U_start[self.W]
-        self.w = self._first_weights()
+        self.w = self._first_weights(start)
         self._enter()
 
-    def _first_weights(self) -> Array:
-        """Weights that fit the scores of the start, by least squares on the working rows."""
-        k = self.rows.costs.shape[1]
-        if not self.Z_start.any():
-            return np.zeros((self.Phi_all.shape[1], k))
-        return np.linalg.lstsq(self.Phi_all[self.W], self.Z_start[self.W], rcond=1e-10)[0]
+    def _first_weights(self, start: Iterate) -> Array:
+        """Weights that fit the scores of the start, by least squares on the working rows unless they are zero."""
+        if self.free and not start.theta.any():
+            w = np.zeros((self.Phi_all.shape[1], self.rows.costs.shape[1]))
+            w[-1] = centred(start.b[None])[0]
+            return w
+        scaled = self.Phi_all[self.W] * self.unit.T
+        return np.asarray(self.unit * np.linalg.lstsq(scaled, self.Z_start[self.W], rcond=1e-10)[0])
 
     def _enter(self) -> None:
         self.Phi = np.ascontiguousarray(self.Phi_all[self.W])
