@@ -1,0 +1,112 @@
+"""A recipe as a problem of the package, through its public interface only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+import cvxstructreg as csr
+from cvxstructreg.crosscheck.recipe import Recipe
+
+
+def build(recipe: Recipe) -> csr.Problem:
+    """The problem that a user would write.
+
+    Examples
+    --------
+    >>> from cvxstructreg.crosscheck.recipe import random_recipe
+    >>> isinstance(build(random_recipe(0, 3, largest=5)), csr.Problem)
+    True
+    """
+    model = recipe["model"]
+    matrix = laid_out(model)
+    kind = csr.Linear if model["kind"] == "linear" else csr.Kernel
+    objective = sum(scaled(term) for term in recipe["terms"])
+    return csr.Problem(kind(matrix, intercept=model["intercept"]), objective)
+
+
+def scaled(term: dict[str, Any]) -> csr.Term:
+    """A term with its strength, on what it acts on."""
+    atom = _atom(term)
+    moved = term["on"]
+    if moved == "scores" and term["kind"] != "Dissimilarity":
+        return term["scale"] * atom.on_scores()
+    if moved == "function" and term["kind"] != "RKHSNorm":
+        return term["scale"] * atom.on_function()
+    return term["scale"] * atom
+
+
+def _atom(term: dict[str, Any]) -> Any:
+    kind = getattr(csr, term["kind"])
+    if term["on"] == "rows":
+        classes = {"classes": term["classes"]} if "classes" in term else {}
+        return kind(term["y"], rows=term["rows"], sample_weight=term["sample_weight"], **classes)
+    if term["kind"] in ("Ridge", "L1"):
+        return kind(weights=term["weights"])
+    if term["kind"] == "Quadratic":
+        if term["matrix"] is not None:
+            return kind(matrix=term["matrix"])
+        return kind(factor=sp.csr_array(np.array(term["factor"])) if term["sparse"] else term["factor"])
+    if term["kind"] == "Laplacian":
+        return kind(graph(term["graph"]), normalized=term["normalized"], power=term["power"])
+    if term["kind"] == "FeatureNetwork":
+        return kind(graph(term["graph"]), signed=term["signed"])
+    if term["kind"] == "FusedLasso":
+        return kind(graph(term["graph"]))
+    if term["kind"] in ("GroupLasso", "LatentGroupLasso"):
+        return kind(csr.Groups(term["groups"], n_features=term["n_features"], weights=term["weights"]))
+    if term["kind"] == "Box":
+        return kind(_bound(term["lower"], -np.inf), _bound(term["upper"], np.inf))
+    if term["kind"] == "Dissimilarity":
+        return kind(term["pairs"], power=term["power"], weights=term["weights"])
+    return kind()
+
+
+def graph(given: dict[str, Any]) -> csr.Graph:
+    """The graph of an edge list."""
+    pairs = np.array(given["edges"], dtype=int).reshape(-1, 2)
+    return csr.Graph.from_edges(
+        pairs, given["weights"], given["n_nodes"], virtual=given["virtual"] or None, directed=given["directed"]
+    )
+
+
+def _bound(given: Any, none: float) -> Any:
+    if isinstance(given, list):
+        return np.array([none if bound is None else bound for bound in given])
+    return none if given is None else given
+
+
+def laid_out(model: dict[str, Any]) -> Any:
+    """The matrix of the model in its type and format."""
+    dense = np.array(model["matrix"], dtype=model["dtype"])
+    layout = model["format"]
+    if layout == "dense":
+        return dense
+    if layout == "fortran":
+        return np.asfortranarray(dense)
+    if layout in ("csr", "csc", "coo"):
+        return {"csr": sp.csr_array, "csc": sp.csc_matrix, "coo": sp.coo_array}[layout](dense)
+    if layout == "explicit zeros":
+        rows, columns = np.indices(dense.shape).reshape(2, -1)
+        return sp.csr_array((dense.ravel(), (rows, columns)), shape=dense.shape)
+    whole = sp.csr_array(dense)
+    if layout == "unsorted":
+        return _reversed_rows(whole)
+    # duplicates: every entry twice, as halves where that is exact and as the entry and a zero where it is not
+    data = np.repeat(whole.data, 2)
+    if data.dtype.kind == "f":
+        data /= 2
+    else:
+        data[1::2] = 0
+    return sp.csr_array((data, np.repeat(whole.indices, 2), 2 * whole.indptr), shape=dense.shape)
+
+
+def _reversed_rows(matrix: Any) -> Any:
+    """A CSR matrix whose column indices fall in every row."""
+    order = np.concatenate(
+        [np.arange(end - 1, start - 1, -1) for start, end in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)]
+        or [np.zeros(0, dtype=int)]
+    ).astype(int)
+    return sp.csr_array((matrix.data[order], matrix.indices[order], matrix.indptr), shape=matrix.shape)

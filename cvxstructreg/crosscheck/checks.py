@@ -1,0 +1,383 @@
+"""All checks of one problem: every solver, perturbed points, repetition, threads; and what they have violated.
+
+A *violation* is one of
+
+============  =========================================================================================
+bound         a lower bound above the value of a feasible point, whoever found the point
+objective     the reported objective and the textbook value of the same point differ beyond round-off
+status        the status does not match the gap, or the gap is negative
+exception     an error that is no documented refusal
+warning       a warning that is none of the library's own, such as an overflow in NumPy
+time          a time limit exceeded by a factor of two and one second more
+repetition    the same solve gives other weights the second time
+threads       two solves at once, in two threads, give results that one alone does not
+input         the arrays that the user gave were changed
+crash         the process died or did not come back
+============  =========================================================================================
+
+Round-off is what :class:`cvxstructreg.crosscheck.textbook_value.Value` allows: 1e-12 of the sum of the terms, and 32
+units in the last place of the magnitudes that were added.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+import warnings
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+import cvxstructreg as csr
+from cvxstructreg.crosscheck import build
+from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
+from cvxstructreg.crosscheck.refusals import is_documented
+from cvxstructreg.crosscheck.textbook_matrices import Array
+from cvxstructreg.crosscheck.textbook_program import feasible, textbook_optimum
+from cvxstructreg.crosscheck.textbook_value import Value, value
+from cvxstructreg.solvers import registry
+
+#: Warnings that the library is meant to give.
+DOCUMENTED_WARNINGS = (csr.InaccurateWarning, csr.GraphDominatesWarning)
+STATUSES = ("optimal", "stationary", "max_iter", "time_limit", "inaccurate")
+#: The points that are certified: zero, near the best point by relative noise of these sizes, and far away.
+NEARBY = {"exact": 0.0, "1e-9": 1e-9, "1e-4": 1e-4, "1e-1": 1e-1}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is run on each problem.
+
+    The solver that "auto" takes has the time limit only, all others also ``max_iter`` iterations. ``solvers`` and
+    ``points`` are names, None for all. ``search``, ``repeat`` and ``threads`` are shares of the problems.
+    """
+
+    tol: float = 1e-6
+    time_limit: float = 2.0
+    max_iter: int = 300
+    solvers: tuple[str, ...] | None = None
+    points: tuple[str, ...] | None = None
+    textbook: bool = True
+    search: float = 0.05
+    repeat: float = 0.25
+    threads: float = 0.05
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One broken promise: its kind, who broke it, whose point shows it, and the numbers."""
+
+    kind: str
+    where: str
+    message: str
+    witness: str = ""
+    size: float = 0.0
+    point: Any = None
+
+
+@dataclass
+class Outcome:
+    """What became of a problem."""
+
+    status: str
+    solvers: dict[str, str] = field(default_factory=dict)
+    violations: list[Violation] = field(default_factory=list)
+    seconds: float = 0.0
+    optimum: float | None = None
+
+    def as_data(self) -> dict[str, Any]:
+        """For a line of JSON."""
+        return asdict(self)
+
+
+def check(recipe: Recipe, settings: Settings | None = None) -> Outcome:
+    """Run everything on one problem.
+
+    Examples
+    --------
+    >>> loss = {"kind": "Squared", "on": "rows", "scale": 1.0, "y": [3.0, 1.0], "rows": None, "sample_weight": None}
+    >>> ridge = {"kind": "Ridge", "on": "weights", "scale": 1.0, "weights": None}
+    >>> model = {"kind": "linear", "matrix": [[2.0], [1.0]], "dtype": "int64", "format": "csr", "intercept": True}
+    >>> outcome = check({"name": "0-0", "model": model, "terms": [loss, ridge]})
+    >>> outcome.status, outcome.violations
+    ('optimal', [])
+    """
+    began = time.process_time()
+    run = _Check(recipe, settings or Settings())
+    run.everything()
+    return Outcome(run.status, run.statuses, run.violations, time.process_time() - began, run.best_value())
+
+
+class _Check:
+    def __init__(self, recipe: Recipe, settings: Settings) -> None:
+        self.recipe, self.settings = recipe, settings
+        self.rng = np.random.default_rng([ord(letter) for letter in recipe.get("name", "0")])
+        self.violations: list[Violation] = []
+        self.statuses: dict[str, str] = {}
+        self.status = "not solved"
+        self.first = ""  # the solver that "auto" takes
+        self.points: dict[str, tuple[Array, Array, Value]] = {}
+        self.bounds: dict[str, tuple[float, Value]] = {}
+        self.chosen = {what: self.rng.random() < getattr(settings, what) for what in ("search", "repeat", "threads")}
+
+    def everything(self) -> None:
+        """The whole programme."""
+        problem = self.guarded("build", lambda: build.build(self.recipe))
+        if problem is None:
+            self.status = "refused" if not self.violations else "failed"
+            return
+        before = build.laid_out(self.recipe["model"])
+        if self.settings.textbook:
+            optimum = textbook_optimum(self.recipe)
+            if optimum is not None:
+                self.add_point("textbook", *optimum)
+        self.solve_all(problem)
+        self.certify_all(problem)
+        if self.chosen["threads"] and self.status not in ("refused", "failed"):
+            self.in_threads(problem)
+        self.compare_bounds()
+        after = problem.model.design
+        if not np.array_equal(_dense(before), _dense(after)):
+            self.violate("input", "model", "the design matrix has changed")
+
+    def guarded(self, where: str, action: Any) -> Any:
+        """The result of an action; None if it raises, which is a violation unless it is a documented refusal."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                result = action()
+            except Exception as error:
+                if not is_documented(self.recipe, error):
+                    self.violate("exception", where, f"{type(error).__name__}: {error} [{_place(error)}]")
+                result = None
+        for warning in caught:
+            if not issubclass(warning.category, DOCUMENTED_WARNINGS):
+                place = f"{warning.filename.split('cvxstructreg/')[-1]}:{warning.lineno}"
+                self.violate("warning", where, f"{warning.category.__name__}: {warning.message} [{place}]")
+        return result
+
+    def violate(self, kind: str, where: str, message: str, **more: Any) -> None:
+        """Note a violation, each kind and place once."""
+        if not any(known.kind == kind and known.where == where for known in self.violations):
+            self.violations.append(Violation(kind, where, message, **more))
+
+    def add_point(self, label: str, theta: Array, b: Array) -> Value | None:
+        """Remember a point and its textbook value."""
+        found = value(self.recipe, theta, b)
+        if np.isfinite(found.high):
+            self.points[label] = theta, b, found
+        return found
+
+    def best_value(self) -> float | None:
+        """The lowest value that anyone found."""
+        return min((point[2].high for point in self.points.values()), default=None)
+
+    # ------------------------------------------------------------------------------------------------ solvers
+
+    def solve_all(self, problem: csr.Problem) -> None:
+        """Every solver that accepts the problem; "auto" is the first of them."""
+        accepting = self.guarded("accepting", lambda: [module.NAME for module in registry.accepting(problem)])
+        if accepting is None:
+            self.status = "refused" if not self.violations else "failed"
+            return
+        self.first = accepting[0]
+        for number, name in enumerate(accepting):
+            wanted = self.settings.solvers
+            if wanted is not None and name not in wanted and not ("auto" in wanted and number == 0):
+                continue
+            solution = self.solve(problem, name)
+            outcome = "refused" if solution is None else solution.status
+            self.statuses[name] = outcome
+            if number == 0:
+                self.status = outcome
+        if self.chosen["repeat"] and accepting:
+            self.repeated(problem, accepting[int(self.rng.integers(len(accepting)))])
+
+    def run(self, problem: csr.Problem, name: str) -> csr.Solution:
+        """Solve within the limits."""
+        most = None if name == self.first else self.settings.max_iter
+        return problem.solve(name, self.settings.tol, max_iter=most, time_limit=self.settings.time_limit)
+
+    def solve(self, problem: csr.Problem, name: str) -> csr.Solution | None:
+        """Solve, and check what the solution says about itself."""
+        limit = self.settings.time_limit
+        began = time.process_time()
+        solution = self.guarded(name, lambda: self.run(problem, name))
+        seconds = time.process_time() - began
+        if seconds > 2.0 * limit + 1.0 and self.is_slow_again(problem, name):
+            self.violate("time", name, f"{seconds:.1f} s of CPU time for a limit of {limit:g} s", size=seconds / limit)
+        if solution is not None:
+            self.inspect(problem, name, solution)
+        return solution
+
+    def is_slow_again(self, problem: csr.Problem, name: str) -> bool:
+        """A second run decides: the first may have compiled loops."""
+        limit, began = self.settings.time_limit, time.process_time()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.run(problem, name)
+        return time.process_time() - began > 2.0 * limit + 1.0
+
+    def inspect(self, problem: csr.Problem, where: str, solution: csr.Solution) -> None:
+        """Objective, certificate and status of a solution."""
+        theta, b = problem.shaped(solution.coef, solution.intercept)
+        self.inspect_certificate(where, theta, b, solution.certificate)
+        if solution.objective != solution.certificate.objective:
+            self.violate("status", where, "the objective is not that of the certificate")
+        expected = solution.certificate.status(self.settings.tol)
+        if solution.status not in STATUSES:
+            self.violate("status", where, f"status {solution.status!r} is not documented")
+        elif (expected or "none") != (solution.status if solution.status in ("optimal", "stationary") else "none"):
+            self.violate("status", where, f"{solution.status!r} with {solution.certificate}")
+
+    def inspect_certificate(self, where: str, theta: Array, b: Array, certificate: csr.Certificate) -> None:
+        """Whether objective, bound and gap of a certificate fit together and agree with the textbook."""
+        if not (np.isfinite(theta).all() and np.isfinite(b).all()):
+            self.violate("objective", where, "weights that are not finite")
+            return
+        found = self.add_point(where, theta, b)
+        assert found is not None
+        if not _agree(certificate.objective, found):
+            self.violate(
+                "objective",
+                where,
+                f"objective {certificate.objective!r}, by the textbook {found.high!r} (round-off {found.slack:.1e})",
+                size=abs(certificate.objective - found.high),
+                point=_listed(theta, b),
+            )
+        if certificate.kind == "kkt" or not np.isfinite(certificate.objective):
+            return
+        self.bounds[where] = certificate.lower_bound, found
+        difference = certificate.objective - certificate.lower_bound
+        if certificate.gap < 0 or abs(certificate.gap - max(difference, 0.0)) > found.slack:
+            self.violate(
+                "status",
+                where,
+                f"gap {certificate.gap!r} for objective {certificate.objective!r}, bound {certificate.lower_bound!r}",
+                size=-certificate.gap,
+                point=_listed(theta, b),
+            )
+
+    # ------------------------------------------------------------------------------------------------- points
+
+    def certify_all(self, problem: csr.Problem) -> None:
+        """Certificates of zero, of points near the best one and of points far away."""
+        if self.status in ("refused", "failed"):
+            return
+        for label, (theta, b) in self.perturbed().items():
+            if self.settings.points is not None and label not in self.settings.points:
+                continue
+            search = self.chosen["search"] and label == "near 1e-4"
+            where = f"certify {label}" + (" by search" if search else "")
+            certificate = self.guarded(where, lambda: csr.certify(problem, theta, b, search=search))  # noqa: B023
+            if certificate is not None:
+                self.inspect_certificate(where, theta, b, certificate)
+
+    def perturbed(self) -> dict[str, tuple[Array, Array]]:
+        """The points that are certified."""
+        d, k = len(self.recipe["model"]["matrix"][0]), outputs_of(self.recipe)
+        rng = np.random.default_rng([ord(letter) for letter in self.recipe.get("name", "0")])
+        free = float(self.recipe["model"]["intercept"])
+        best = min(self.points.values(), key=lambda point: point[2].high, default=None)
+        theta, b = (np.zeros((d, k)), np.zeros(k)) if best is None else best[:2]
+        sizes = np.abs(theta).max(initial=0.0) or 1.0, np.abs(b).max(initial=0.0) or 1.0
+        points = {"zero": (np.zeros((d, k)), np.zeros(k))}
+        for label, noise in NEARBY.items():
+            moved = theta + noise * sizes[0] * rng.normal(size=(d, k)) * (rng.random((d, k)) < 0.5)
+            points[f"near {label}"] = feasible(self.recipe, moved), b + free * noise * sizes[1] * rng.normal(size=k)
+        far = 10.0 ** rng.uniform(0, 6)
+        points["far"] = feasible(self.recipe, far * sizes[0] * rng.normal(size=(d, k))), far * free * rng.normal(size=k)
+        points["wild"] = rng.normal(size=(d, k)), free * rng.normal(size=k)
+        return points
+
+    def compare_bounds(self) -> None:
+        """No bound may be above any value, but for round-off in the bound."""
+        if not self.points:
+            return
+        witness, (theta, b, lowest) = min(self.points.items(), key=lambda item: item[1][2].high)
+        for where, (bound, origin) in self.bounds.items():
+            excess = bound - lowest.high
+            if excess > origin.slack + lowest.slack:
+                self.violate(
+                    "bound",
+                    where,
+                    f"bound {bound!r} above the value {lowest.high!r} found by {witness} "
+                    f"(by {excess:.1e}, relative {excess / max(abs(lowest.high), 1e-300):.1e}; "
+                    f"round-off {origin.slack + lowest.slack:.1e})",
+                    witness=witness,
+                    size=excess,
+                    point=_listed(theta, b),
+                )
+
+    # ------------------------------------------------------------------------------------ repetition, threads
+
+    def repeated(self, problem: csr.Problem, name: str) -> None:
+        """The same solve twice, of the same problem and of the problem built anew, gives the same numbers."""
+        results = []
+        for given in (problem, problem, None):
+            target = given or self.guarded("build", lambda: build.build(self.recipe))
+            solution = self.guarded(name, lambda: self.run(target, name))  # noqa: B023
+            if solution is None or solution.status == "time_limit":
+                return
+            results.append(solution)
+        for other in results[1:]:
+            same = np.array_equal(results[0].coef, other.coef) and np.array_equal(results[0].intercept, other.intercept)
+            if not same or results[0].status != other.status:
+                size = float(np.max(np.abs(results[0].coef - other.coef), initial=0.0))
+                self.violate("repetition", name, f"weights that differ by {size:.1e} in a second run", size=size)
+
+    def in_threads(self, problem: csr.Problem) -> None:
+        """Two solvers of one problem at once: what they return must stand as if each had run alone."""
+        names = [name for name, status in self.statuses.items() if status not in ("refused", "time_limit")]
+        if not names:
+            return
+        pair = (names[0], names[int(self.rng.integers(len(names)))])
+        results: dict[int, Any] = {}
+
+        def work(number: int) -> None:
+            try:
+                results[number] = self.run(problem, pair[number])
+            except Exception as error:
+                results[number] = error
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            workers = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+        for number, result in results.items():
+            if isinstance(result, Exception):
+                self.violate("threads", pair[number], f"{type(result).__name__}: {result} [{_place(result)}]")
+            else:
+                known = len(self.violations)
+                self.inspect(problem, f"{pair[number]} in a thread", result)
+                self.violations[known:] = [_renamed(violation) for violation in self.violations[known:]]
+
+
+def _renamed(violation: Violation) -> Violation:
+    return Violation("threads", violation.where, f"{violation.kind}: {violation.message}", size=violation.size)
+
+
+def _agree(objective: float, found: Value) -> bool:
+    if not np.isfinite(found.high) or not np.isfinite(objective):
+        return bool(found.high == objective) or found.magnitude > 1e300
+    return abs(objective - found.high) <= found.slack + found.spread
+
+
+def _dense(matrix: Any) -> Array:
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=float)
+
+
+def _listed(theta: Array, b: Array) -> list[Any]:
+    return [np.asarray(theta, dtype=float).tolist(), np.asarray(b, dtype=float).tolist()]
+
+
+def _place(error: BaseException) -> str:
+    """File and line of the package in which an error was raised."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "cvxstructreg/" in frame.filename]
+    inner = [frame for frame in frames if "/crosscheck/" not in frame.filename.split("cvxstructreg/")[-1]] or frames
+    return f"{inner[-1].filename.split('cvxstructreg/')[-1]}:{inner[-1].lineno}" if inner else "outside"

@@ -1,0 +1,195 @@
+"""Random terms of a recipe: losses with their labels, penalties with their structure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Term = dict[str, Any]
+
+LOSSES = ("Squared", "Logistic", "Multinomial", "Hinge", "SquaredHinge", "MulticlassHinge")
+#: Penalties of the weights; each is drawn with the same probability.
+ON_WEIGHTS = (
+    "Ridge",
+    "L1",
+    "Quadratic",
+    "Laplacian",
+    "FeatureNetwork",
+    "FusedLasso",
+    "GroupLasso",
+    "LatentGroupLasso",
+    "Box",
+    "NonNegative",
+    "RKHSNorm",
+)
+#: Penalties that may act on the scores or on the function instead.
+QUADRATIC = ("Ridge", "Quadratic", "Laplacian", "FeatureNetwork")
+ON_SCORES = (*QUADRATIC, "FusedLasso", "GroupLasso", "L1", "Box")
+
+
+def loss_term(rng: np.random.Generator, kind: str, n: int, k: int, wild: bool) -> Term:
+    """A loss on all rows or some of them, with labels and perhaps sample weights."""
+    rows = rng.permutation(n)[: max(2, int(rng.integers(1, n + 1)))] if rng.random() < 0.3 else np.arange(n)
+    if kind != "Squared" and len(rows) < k + 1:
+        rows = rng.permutation(n)
+    m = len(rows)
+    term: Term = {"kind": kind, "on": "rows", "scale": 1.0}
+    if kind == "Squared":
+        y = rng.normal(size=m) if k == 1 else rng.normal(size=(m, k))
+        if wild and rng.random() < 0.5:
+            y = y * 10.0 ** rng.uniform(-9, 9)
+        if rng.random() < 0.1:
+            y = y + 10.0 ** rng.uniform(0, 6)
+        term["y"] = y.tolist()
+    elif k == 1:
+        signs = rng.permutation(np.arange(m) % 2) if rng.random() < 0.5 else (np.arange(m) < rng.integers(1, m)) + 0
+        signs *= int(rng.random() < 0.98)  # of one class, and refused
+        term |= {"k": 1, "y": (signs if rng.random() < 0.5 else 2 * signs - 1).tolist()}
+    else:
+        y = rng.permutation(np.arange(m) % k)
+        term |= {"k": k, "y": y.tolist(), "classes": list(range(k))}
+    term["rows"] = None if len(rows) == n and rng.random() < 0.8 and np.all(np.diff(rows) == 1) else rows.tolist()
+    term["sample_weight"] = _sample_weight(rng, m, wild)
+    if rng.random() < 0.1:
+        term["scale"] = float(10.0 ** rng.uniform(-3, 3))
+    return term
+
+
+def _sample_weight(rng: np.random.Generator, m: int, wild: bool) -> list[float] | None:
+    if rng.random() < 0.6:
+        return None
+    weights = rng.uniform(0.2, 2.0, size=m)
+    if rng.random() < 0.4 and m > 4:
+        weights[rng.random(m) < 0.2] = 0.0
+    if wild and rng.random() < 0.5:
+        weights[rng.integers(m)] *= 10.0 ** rng.uniform(3, 9)
+    if wild and rng.random() < 0.3:
+        weights *= 10.0 ** rng.uniform(-9, 9)
+    return [float(weight) for weight in weights]
+
+
+def penalty_terms(rng: np.random.Generator, model: dict[str, Any], k: int, wild: bool, losses: list[Term]) -> list[Term]:
+    """None to three penalties."""
+    matrix = np.asarray(model["matrix"], dtype=float)
+    n, d = matrix.shape
+    typical = _typical_pull(matrix, losses)
+    terms: list[Term] = []
+    if model["kind"] == "kernel" and rng.random() < 0.85:
+        terms.append({"kind": "RKHSNorm", "on": "function", "scale": _strength(rng, 1.0, wild)})
+        kinds = [] if rng.random() < 0.7 else [str(rng.choice(ON_WEIGHTS))]
+    else:
+        kinds = rng.choice(ON_WEIGHTS, size=int(rng.choice([0, 1, 1, 1, 2, 2, 3]))).tolist()
+    for kind in kinds:
+        on = "function" if kind == "RKHSNorm" else "weights"
+        terms.append(_penalty(rng, kind, d, wild) | {"on": on, "scale": _strength(rng, typical, wild)})
+    if rng.random() < (0.5 if model["kind"] == "kernel" else 0.12):
+        kind = str(rng.choice(ON_SCORES))
+        on = "function" if kind in QUADRATIC and rng.random() < 0.4 else "scores"
+        terms.append(_penalty(rng, kind, n, wild) | {"on": on, "scale": _strength(rng, 1.0, wild)})
+    if n > 1 and rng.random() < (0.3 if model["kind"] == "kernel" else 0.08):
+        terms.append(_dissimilarity(rng, n) | {"on": "scores", "scale": _strength(rng, 1.0, wild)})
+    return terms
+
+
+def _typical_pull(matrix: np.ndarray, losses: list[Term]) -> float:
+    """How strongly the first loss pulls at the weights from zero, roughly."""
+    y = np.asarray(losses[0]["y"], dtype=float)
+    pull = float(np.abs(matrix).max(initial=0.0)) * float(np.abs(y).max(initial=0.0) if y.size else 1.0)
+    weights = losses[0]["sample_weight"]
+    return (pull * (max(weights) if weights else 1.0)) or 1.0
+
+
+def _strength(rng: np.random.Generator, typical: float, wild: bool) -> float:
+    choice = rng.random()
+    if choice < 0.03:
+        return 0.0
+    if wild and choice < 0.3:
+        return float(10.0 ** rng.uniform(-9, 9))
+    unit = typical if choice < 0.7 else 1.0
+    return float(unit * 10.0 ** rng.uniform(-3, 1))
+
+
+def _penalty(rng: np.random.Generator, kind: str, m: int, wild: bool) -> Term:
+    """The structure of a penalty of m rows."""
+    if kind in ("Ridge", "L1"):
+        weights = rng.uniform(0.0, 2.0, size=m) * (rng.random(m) < 0.8) if rng.random() < 0.3 else None
+        return {"kind": kind, "weights": None if weights is None else weights.tolist()}
+    if kind == "Quadratic":
+        factor = rng.normal(size=(int(rng.integers(1, m + 2)), m)) * (rng.random(m) < 0.9)
+        if rng.random() < 0.5:
+            matrix = factor.T @ factor
+            return {"kind": kind, "matrix": ((matrix + matrix.T) / 2).tolist(), "factor": None}
+        return {"kind": kind, "matrix": None, "factor": factor.tolist(), "sparse": bool(rng.random() < 0.5)}
+    if kind == "Laplacian":
+        graph = _graph(rng, m, wild, directed=False)
+        power = 1 if graph["virtual"] else int(rng.choice([1, 1, 1, 2, 3]))
+        return {"kind": kind, "graph": graph, "normalized": bool(rng.random() < 0.4), "power": power}
+    if kind == "FeatureNetwork":
+        graph = _graph(rng, m, wild, directed=bool(rng.random() < 0.6))
+        return {"kind": kind, "graph": graph, "signed": str(rng.choice(["separate", "joint"]))}
+    if kind == "FusedLasso":
+        return {"kind": kind, "graph": _graph(rng, m, wild, directed=False, virtual=False)}
+    if kind in ("GroupLasso", "LatentGroupLasso"):
+        return {"kind": kind, **_groups(rng, m, wild)}
+    if kind == "Box":
+        return {"kind": kind, **_bounds(rng, m)}
+    return {"kind": kind}
+
+
+def _bounds(rng: np.random.Generator, m: int) -> Term:
+    """Bounds that usually hold zero, as numbers or one for each weight; None is no bound."""
+    centre = 0.0 if rng.random() < 0.7 else float(rng.normal())
+    below, above = (float(10.0 ** rng.uniform(-3, 1)) for _ in range(2))
+    lower, upper = centre - below, centre + above
+    if rng.random() < 0.5:
+        return {"lower": lower if rng.random() < 0.8 else None, "upper": upper if rng.random() < 0.8 else None}
+    low = [lower if rng.random() < 0.7 else None for _ in range(m)]
+    high = [upper if rng.random() < 0.7 else None for _ in range(m)]
+    if rng.random() < 0.2:  # a weight that is fixed
+        low[0] = high[0] = centre
+    return {"lower": low, "upper": high}
+
+
+def _graph(rng: np.random.Generator, m: int, wild: bool, directed: bool, virtual: bool = True) -> Term:
+    """About 1.5 m edges, some of them dissimilar, perhaps with one or two virtual nodes."""
+    extra = int(rng.integers(1, 3)) if virtual and rng.random() < 0.15 else 0
+    nodes = m + extra
+    pairs = [(i, j) for i in range(nodes) for j in range(nodes) if (i != j if directed else i < j)]
+    count = min(len(pairs), int(rng.integers(0, 2 * nodes + 1)))
+    chosen = rng.permutation(len(pairs))[:count]
+    weights = rng.uniform(0.5, 2.0, size=count)
+    if rng.random() < 0.5:
+        weights *= rng.choice([1.0, 1.0, -1.0], size=count)
+    if wild and rng.random() < 0.3:
+        weights *= 10.0 ** rng.uniform(-9, 9)
+    places = sorted(rng.choice(nodes, size=extra, replace=False).tolist())
+    edges = [[int(i), int(j)] for i, j in (pairs[place] for place in chosen)]
+    return {"n_nodes": nodes, "edges": edges, "weights": weights.tolist(), "directed": directed, "virtual": places}
+
+
+def _groups(rng: np.random.Generator, m: int, wild: bool) -> Term:
+    """A few groups, which may overlap, repeat each other, or (rarely, and refused) be empty."""
+    count = int(rng.integers(1, 7))
+    groups = [rng.permutation(m)[: int(rng.integers(1, min(m, 8) + 1))].tolist() for _ in range(count)]
+    if rng.random() < 0.3:
+        groups.append(list(groups[0]))
+    if rng.random() < 0.5:
+        left = sorted(set(range(m)) - {j for group in groups for j in group})
+        groups += [left] if left else []
+    if rng.random() < 0.02:
+        groups.append([])
+    weights = np.sqrt([len(group) for group in groups]) * rng.choice([1.0, 0.5, 2.0], size=len(groups))
+    if rng.random() < 0.15:
+        weights[0] = 0.0
+    if wild and rng.random() < 0.2:
+        weights[-1] *= 10.0 ** rng.uniform(-6, 6)
+    return {"groups": groups, "weights": weights.tolist(), "n_features": m}
+
+
+def _dissimilarity(rng: np.random.Generator, n: int) -> Term:
+    pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
+    chosen = rng.permutation(len(pairs))[: int(rng.integers(1, n + 1))]
+    weights = rng.uniform(0.0, 2.0, size=len(chosen)).tolist() if rng.random() < 0.3 else None
+    flipped = [list(pairs[place]) if rng.random() < 0.5 else list(pairs[place][::-1]) for place in chosen]
+    return {"kind": "Dissimilarity", "pairs": flipped, "power": int(rng.integers(1, 3)), "weights": weights}

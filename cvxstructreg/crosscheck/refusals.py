@@ -1,0 +1,94 @@
+"""The refusals that are documented: what an error may say, and what must be true of the problem then."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cvxstructreg.crosscheck.recipe import Recipe
+
+
+def is_documented(recipe: Recipe, error: BaseException) -> bool:
+    """Whether the error is a refusal in words for a reason that the recipe really gives.
+
+    Examples
+    --------
+    >>> is_documented({"terms": [{"kind": "Hinge", "on": "rows", "y": [1, 1]}]}, ValueError("y has only one class, [1]"))
+    True
+    >>> is_documented({"terms": []}, ValueError("y has only one class, [1]"))
+    False
+    >>> is_documented({"terms": []}, IndexError("y has only one class, [1]"))
+    False
+    """
+    if type(error) not in (ValueError, TypeError):
+        return False
+    return any(re.search(pattern, str(error)) and holds(recipe) for pattern, holds in REFUSALS)
+
+
+def _losses(recipe: Recipe) -> list[dict[str, Any]]:
+    return [term for term in recipe["terms"] if term["on"] == "rows"]
+
+
+def _one_class(recipe: Recipe) -> bool:
+    return any(term["kind"] != "Squared" and len(set(term["y"])) < 2 for term in _losses(recipe))
+
+
+def _class_without_weight(recipe: Recipe) -> bool:
+    for term in _losses(recipe):
+        if term["kind"] == "Squared":
+            continue
+        weights = term["sample_weight"] or [1.0] * len(term["y"])
+        counted = {label for label, weight in zip(term["y"], weights, strict=True) if weight > 0}
+        if len(counted) < max(2, term["k"]):
+            return True
+    return False
+
+
+def _no_weight(recipe: Recipe) -> bool:
+    return any(term["sample_weight"] is not None and not any(term["sample_weight"]) for term in _losses(recipe))
+
+
+def _empty_group(recipe: Recipe) -> bool:
+    return any(not group for term in recipe["terms"] for group in term.get("groups", ()))
+
+
+def _zero_gram(recipe: Recipe) -> bool:
+    return recipe["model"]["kind"] == "kernel" and not np.any(recipe["model"]["matrix"])
+
+
+def _indefinite(recipe: Recipe) -> bool:
+    if recipe["model"]["kind"] != "kernel":
+        return False
+    values = np.linalg.eigvalsh(np.array(recipe["model"]["matrix"], dtype=float))
+    return bool(values[0] < -1e-9 * max(values[-1], 0.0))
+
+
+def _several_bounds(recipe: Recipe) -> bool:
+    from cvxstructreg.crosscheck.textbook_matrices import bounds
+
+    d = len(recipe["model"]["matrix"][0])
+    boxes = [bounds(t, d) for t in recipe["terms"] if t["kind"] in ("Box", "NonNegative") and t["on"] == "weights"]
+    if len(boxes) < 2:
+        return False
+    return bool(np.any(np.max([low for low, _ in boxes], axis=0) > np.min([high for _, high in boxes], axis=0)))
+
+
+def _all_virtual(recipe: Recipe) -> bool:
+    return any("graph" in t and len(t["graph"]["virtual"]) >= t["graph"]["n_nodes"] for t in recipe["terms"])
+
+
+#: What an error may say, and the condition under which it may say it.
+REFUSALS: tuple[tuple[str, Callable[[Recipe], bool]], ...] = (
+    (r"y has only one class", _one_class),
+    (r"sample_weight is zero for all of one class", _class_without_weight),
+    (r"have no example of positive weight", _class_without_weight),
+    (r"sample_weight is zero everywhere", _no_weight),
+    (r"is empty \(\d+ such\); drop the empty groups", _empty_group),
+    (r"gram is zero everywhere", _zero_gram),
+    (r"gram must be positive semidefinite", _indefinite),
+    (r"the bounds of two terms exclude each other", _several_bounds),
+    (r"every node is virtual", _all_virtual),
+)

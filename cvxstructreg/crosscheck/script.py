@@ -1,0 +1,107 @@
+"""A recipe and its violation as a script of about ten lines that anyone can run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cvxstructreg.crosscheck.checks import Settings, Violation
+from cvxstructreg.crosscheck.recipe import Recipe
+
+
+def as_script(recipe: Recipe, violation: Violation, settings: Settings | None = None) -> str:
+    """The problem through the public interface, and the call that shows the violation.
+
+    Examples
+    --------
+    >>> loss = {"kind": "Squared", "on": "rows", "scale": 1.0, "y": [3.0], "rows": None, "sample_weight": None}
+    >>> model = {"kind": "linear", "matrix": [[2.0]], "dtype": "float64", "format": "dense", "intercept": False}
+    >>> print(as_script({"model": model, "terms": [loss]}, Violation("status", "admm", "as an example")))
+    # status (admm): as an example
+    import cvxstructreg as csr
+    import numpy as np
+    <BLANKLINE>
+    X = np.array([[2.0]])
+    problem = csr.Problem(csr.Linear(X, intercept=False), csr.Squared([3.0]))
+    solution = problem.solve(solver='admm', tol=1e-06, time_limit=2.0)
+    print(solution, solution.certificate)
+    """
+    tol, limit = (settings or Settings()).tol, (settings or Settings()).time_limit
+    lines = [f"# {violation.kind} ({violation.where}): {violation.message}", "import cvxstructreg as csr"]
+    lines += ["import numpy as np"]
+    model = recipe["model"]
+    if model["format"] not in ("dense", "fortran") or any(term.get("sparse") for term in recipe["terms"]):
+        lines.append("import scipy.sparse as sp")
+    lines += ["", _matrix(model)]
+    kind = "Linear" if model["kind"] == "linear" else "Kernel"
+    intercept = "" if model["intercept"] else ", intercept=False"
+    objective = " + ".join(_term(term) for term in recipe["terms"])
+    lines.append(f"problem = csr.Problem(csr.{kind}(X{intercept}), {objective})")
+    where = violation.where.split(" in a thread")[0]
+    if not where.startswith(("certify", "build", "accepting", "model")):
+        lines.append(f"solution = problem.solve(solver={where!r}, tol={tol:g}, time_limit={limit})")
+        lines.append("print(solution, solution.certificate)")
+    if violation.point is not None:
+        coef, b = (np.array(part) for part in violation.point)
+        single = coef.shape[1] == 1
+        lines.append(f"coef, intercept = np.array({_short(coef[:, 0] if single else coef)}), {_short(b)}")
+        lines.append("print(repr(problem.value(coef, intercept)), csr.certify(problem, coef, intercept, search=False))")
+    return "\n".join(lines)
+
+
+def _matrix(model: dict[str, Any]) -> str:
+    dtype = "" if model["dtype"] == "float64" else f", dtype={model['dtype']!r}"
+    text = f"X = np.array({_short(model['matrix'])}{dtype})"
+    if model["format"] == "dense":
+        return text
+    wrap = {"fortran": "np.asfortranarray", "csc": "sp.csc_matrix", "coo": "sp.coo_array"}
+    return f"{text}\nX = {wrap.get(model['format'], 'sp.csr_array')}(X)  # format: {model['format']}"
+
+
+def _term(term: dict[str, Any]) -> str:
+    kind, name = term["kind"], f"csr.{term['kind']}"
+    if term["on"] == "rows":
+        given = [_short(term["y"])]
+        given += [f"{key}={_short(term[key])}" for key in ("rows", "sample_weight", "classes") if term.get(key) is not None]
+        text = f"{name}({', '.join(given)})"
+    elif kind in ("GroupLasso", "LatentGroupLasso"):
+        text = f"{name}(csr.Groups({term['groups']}, {term['n_features']}, weights={_short(term['weights'])}))"
+    elif "graph" in term:
+        options = [f", {key}={term[key]!r}" for key in ("normalized", "power", "signed") if key in term]
+        text = f"{name}({_graph(term['graph'])}{''.join(options)})"
+    elif kind == "Box":
+        lower, upper = (_bound(term["lower"], "-np.inf"), _bound(term["upper"], "np.inf"))
+        text = f"{name}({lower}, {upper})"
+    elif kind == "Quadratic":
+        key = "matrix" if term["matrix"] is not None else "factor"
+        text = f"{name}({key}={'sp.csr_array(' if term.get('sparse') else '('}np.array({_short(term[key])})))"
+    elif kind == "Dissimilarity":
+        weights = f", weights={_short(term['weights'])}" if term["weights"] is not None else ""
+        text = f"{name}({term['pairs']}, power={term['power']}{weights})"
+    else:
+        text = f"{name}({'weights=' + _short(term['weights']) if term.get('weights') is not None else ''})"
+    if term["on"] == "scores" and kind != "Dissimilarity":
+        text += ".on_scores()"
+    if term["on"] == "function" and kind != "RKHSNorm":
+        text += ".on_function()"
+    return text if term["scale"] == 1 else f"{term['scale']!r} * {text}"
+
+
+def _graph(graph: dict[str, Any]) -> str:
+    more = ", directed=True" if graph["directed"] else ""
+    more += f", virtual={graph['virtual']}" if graph["virtual"] else ""
+    edges = graph["edges"] if graph["edges"] else "np.zeros((0, 2), int)"
+    return f"csr.Graph.from_edges({edges}, {_short(graph['weights'])}, {graph['n_nodes']}{more})"
+
+
+def _bound(given: Any, none: str) -> str:
+    if isinstance(given, list):
+        return "[" + ", ".join(none if bound is None else repr(bound) for bound in given) + "]"
+    return none if given is None else repr(given)
+
+
+def _short(values: Any) -> str:
+    """The numbers of a list, exactly, in as few characters as that takes."""
+    listed = values.tolist() if isinstance(values, np.ndarray) else values
+    return repr(listed)
