@@ -20,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="which sequence of problems (default 0)")
     parser.add_argument("--jobs", type=_count, default=1, help="processes (default 1)")
     parser.add_argument("--largest", type=_count, default=LARGEST, help="most rows and columns (default 60)")
+    parser.add_argument("--shrink", type=float, default=20.0, help="CPU seconds to shrink a violation (default 20)")
     parser.add_argument("--report", type=Path, default=Path("crosscheck.html"), help="the page to write")
     parser.add_argument("--fresh", action="store_true", help="start anew instead of resuming an earlier run")
 
@@ -35,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def crosscheck(options: argparse.Namespace) -> int:
     """Run with parsed options."""
-    plan = Plan(options.problems, options.seed, options.largest, Settings())
+    plan = Plan(options.problems, options.seed, options.largest, Settings(), options.shrink)
     path = options.report.with_suffix(".jsonl")
     if options.fresh:
         path.unlink(missing_ok=True)

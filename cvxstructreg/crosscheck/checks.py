@@ -32,6 +32,7 @@ import numpy as np
 
 import cvxstructreg as csr
 from cvxstructreg.crosscheck import build
+from cvxstructreg.crosscheck.patience import TooSlow, patience
 from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
 from cvxstructreg.crosscheck.refusals import is_documented
 from cvxstructreg.crosscheck.textbook_matrices import Array
@@ -51,7 +52,7 @@ class Settings:
     """What is run on each problem.
 
     The solver that "auto" takes has the time limit only, all others also ``max_iter`` iterations. ``solvers`` and
-    ``points`` are names, None for all. ``search``, ``repeat`` and ``threads`` are shares of the problems.
+    ``points`` are names, None for all solvers and for ``n_points`` of the points. ``search``, ``repeat`` and ``threads`` are shares of the problems.
     """
 
     tol: float = 1e-6
@@ -59,6 +60,7 @@ class Settings:
     max_iter: int = 300
     solvers: tuple[str, ...] | None = None
     points: tuple[str, ...] | None = None
+    n_points: int = 3
     textbook: bool = True
     search: float = 0.05
     repeat: float = 0.25
@@ -117,6 +119,7 @@ class _Check:
         self.violations: list[Violation] = []
         self.statuses: dict[str, str] = {}
         self.status = "not solved"
+        self.slow: dict[str, str] = {}  # what was stopped, and where
         self.first = ""  # the solver that "auto" takes
         self.points: dict[str, tuple[Array, Array, Value]] = {}
         self.bounds: dict[str, tuple[float, Value]] = {}
@@ -147,7 +150,11 @@ class _Check:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                result = action()
+                with patience(4.0 * self.settings.time_limit):
+                    result = action()
+            except TooSlow as error:
+                self.slow[where] = _place(error)
+                result = None
             except Exception as error:
                 if not is_documented(self.recipe, error):
                     self.violate("exception", where, f"{type(error).__name__}: {error} [{_place(error)}]")
@@ -188,7 +195,7 @@ class _Check:
             if wanted is not None and name not in wanted and not ("auto" in wanted and number == 0):
                 continue
             solution = self.solve(problem, name)
-            outcome = "refused" if solution is None else solution.status
+            outcome = ("too slow" if name in self.slow else "refused") if solution is None else solution.status
             self.statuses[name] = outcome
             if number == 0:
                 self.status = outcome
@@ -206,8 +213,10 @@ class _Check:
         began = time.process_time()
         solution = self.guarded(name, lambda: self.run(problem, name))
         seconds = time.process_time() - began
-        if seconds > 2.0 * limit + 1.0 and self.is_slow_again(problem, name):
-            self.violate("time", name, f"{seconds:.1f} s of CPU time for a limit of {limit:g} s", size=seconds / limit)
+        if seconds > 2.0 * limit + 1.0 and (name in self.slow or self.is_slow_again(problem, name)):
+            place = f", stopped in {self.slow[name]}" if name in self.slow else ""
+            message = f"{seconds:.1f} s of CPU time for a limit of {limit:g} s{place}"
+            self.violate("time", name, message, size=seconds / limit)
         if solution is not None:
             self.inspect(problem, name, solution)
         return solution
@@ -217,7 +226,11 @@ class _Check:
         limit, began = self.settings.time_limit, time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            self.run(problem, name)
+            try:
+                with patience(4.0 * limit):
+                    self.run(problem, name)
+            except TooSlow:
+                return True
         return time.process_time() - began > 2.0 * limit + 1.0
 
     def inspect(self, problem: csr.Problem, where: str, solution: csr.Solution) -> None:
@@ -266,10 +279,11 @@ class _Check:
         """Certificates of zero, of points near the best one and of points far away."""
         if self.status in ("refused", "failed"):
             return
-        for label, (theta, b) in self.perturbed().items():
-            if self.settings.points is not None and label not in self.settings.points:
-                continue
-            search = self.chosen["search"] and label == "near 1e-4"
+        points = self.perturbed()
+        some = self.rng.permutation(list(points))[: self.settings.n_points].tolist()
+        for label in some if self.settings.points is None else self.settings.points:
+            theta, b = points[label]
+            search = self.chosen["search"] and label.startswith("near")
             where = f"certify {label}" + (" by search" if search else "")
             certificate = self.guarded(where, lambda: csr.certify(problem, theta, b, search=search))  # noqa: B023
             if certificate is not None:

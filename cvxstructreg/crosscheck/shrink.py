@@ -36,7 +36,7 @@ def smallest(
 ) -> tuple[Recipe, Violation]:
     """Try ever smaller recipes, as long as the violation persists and there is time."""
     end = time.process_time() + seconds
-    if persists(recipe) is None:  # it needs all that was left out, or comes and goes
+    if seconds <= 0 or persists(recipe) is None:  # no time, or it comes and goes
         return recipe, violation
     progress = True
     while progress:

@@ -1,0 +1,39 @@
+"""An end to work that does not end by itself."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class TooSlow(BaseException):
+    """The work has used up its CPU time. No ordinary error, so that no ordinary handler takes it for one."""
+
+
+@contextmanager
+def patience(seconds: float) -> Iterator[None]:
+    """Raise TooSlow inside the block after so many seconds of CPU time of the process, where the system can do that.
+
+    Examples
+    --------
+    >>> with patience(10.0):
+    ...     print("quick")
+    quick
+    """
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: Any) -> None:
+        raise TooSlow
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
