@@ -20,7 +20,7 @@ from cvxstructreg.crosscheck.shrink import shrink
 
 Record = dict[str, Any]
 #: Seconds after which a problem that has not come back counts as a crash.
-PATIENCE = 300.0
+PATIENCE = 900.0
 
 
 @dataclass(frozen=True)

@@ -19,16 +19,20 @@ def shrink(
     recipe: Recipe, violation: Violation, settings: Settings | None = None, seconds: float = 20.0
 ) -> tuple[Recipe, Violation]:
     """A smaller recipe with the same kind of violation at the same place, found within some seconds of CPU time."""
-    narrow = _narrowed(settings or Settings(), violation)
+    wide = replace(settings or Settings(), n_points=len(NEARBY) + 3)
+    for chosen in (_narrowed(wide, violation), wide):  # what does not show alone may need all the others
 
-    def persists(candidate: Recipe) -> Violation | None:
-        try:
-            found = check(candidate, narrow).violations
-        except Exception:  # what cannot be checked is no smaller example
-            return None
-        return next((v for v in found if v.kind == violation.kind and _place(v) == _place(violation)), None)
+        def persists(candidate: Recipe, chosen: Settings = chosen) -> Violation | None:
+            try:
+                found = check(candidate, chosen).violations
+            except Exception:  # what cannot be checked is no smaller example
+                return None
+            return next((v for v in found if v.kind == violation.kind and _place(v) == _place(violation)), None)
 
-    return smallest(recipe, violation, persists, seconds)
+        smaller, found = smallest(recipe, violation, persists, seconds)
+        if smaller is not recipe:
+            return smaller, found
+    return recipe, violation
 
 
 def smallest(
@@ -69,6 +73,7 @@ def _narrowed(settings: Settings, violation: Violation) -> Settings:
         settings,
         solvers=(*solvers, "auto") if certified else solvers,
         points=labels if certified else (),
+        atoms=violation.kind == "atom" or violation.where == "atoms",
         search=by_search,
         repeat=float(violation.kind == "repetition"),
         threads=float(violation.kind == "threads"),

@@ -92,6 +92,17 @@ def _term_value(recipe: Recipe, term: dict[str, Any], w: _Argument, F: _Argument
     return top, top, size
 
 
+def term_value(term: dict[str, Any], z: Array) -> Value:
+    """The value of one term of strength 1 at what it acts on (for a loss: the scores of its own rows), unrounded."""
+    z = np.asarray(z, dtype=np.longdouble)
+    argument = _Argument(z, np.abs(z))
+    if term["kind"] == "LatentGroupLasso":
+        top, bottom, size = _latent(term, argument)
+        return Value(top, bottom, size, top)
+    top, size = _loss({**term, "rows": None}, argument) if term["on"] == "rows" else _penalty(term, argument)
+    return Value(top, top, size)
+
+
 def negative_part(recipe: Recipe) -> float:
     """How far the smallest eigenvalue of the Gram matrix is below zero, which its precision explains."""
     return max(0.0, -float(np.linalg.eigvalsh(np.array(recipe["model"]["matrix"], dtype=float))[0]))
@@ -210,16 +221,17 @@ def _latent(term: dict[str, Any], argument: _Argument) -> tuple[Any, Any, Any]:
     z = argument.z
     if np.any(z[~covered(term)]):
         return np.inf, np.inf, 0.0
-    parts, u = latent_norm(term, np.asarray(z, dtype=float))
     costs = np.array(term["weights"], dtype=np.longdouble)
+    free = sorted({j for c, group in zip(costs, term["groups"], strict=True) if c == 0 for j in group})
+    z = z.copy()
+    z[free] = 0.0  # a group without cost takes all it can
+    parts, u = latent_norm(term, np.asarray(z, dtype=float))
     top = sum((c * _norm(part) for c, part in zip(costs, parts, strict=True)), np.longdouble(0.0))
     # the parts add up to z: what rounding has left is added at its full price
     left = z - sum((part for part in parts), np.zeros_like(z))
     for j in np.flatnonzero(np.any(left != 0, axis=1)):
         top += _norm(left[[j]]) * min(c for c, group in zip(costs, term["groups"], strict=True) if j in group)
-    for c, group in zip(costs, term["groups"], strict=True):
-        if c == 0:
-            u[group] = 0.0
+    u[free] = 0.0
     ratios = [_norm(u[group]) / c for c, group in zip(costs, term["groups"], strict=True) if c > 0]
     bottom = np.sum(u * z) / max([1.0, *ratios])
     return top, min(top, max(bottom, 0.0)), top

@@ -1,0 +1,108 @@
+"""Each atom of a problem by itself: its closed forms against the textbook value.
+
+Solvers with a wrong prox or gradient often end honestly, without a proof. Here such a formula is caught by what defines
+it: a prox is a minimiser, a gradient is the limit of differences, and a conjugate obeys f(z) + f*(u) >= <u, z>.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import cvxstructreg as csr
+from cvxstructreg.core.atom import conjugate, has_conjugate
+from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
+from cvxstructreg.crosscheck.textbook_matrices import Array
+from cvxstructreg.crosscheck.textbook_value import term_value
+
+#: How far from the best value a prox, which may be iterative, is allowed to be, relative to the value where it started.
+PROX = 1e-4
+Function = Callable[[Array], float]
+
+
+def wrong_atoms(problem: csr.Problem, recipe: Recipe, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
+    """The name of each formula that is wrong, and what is wrong with it."""
+    for term, given in zip(problem.terms, recipe["terms"], strict=True):
+        atom = term.atom
+        if given["kind"] == "RKHSNorm":
+            continue
+        m = _rows(problem, given)
+        z = rng.normal(size=(m, outputs_of(recipe)))
+        if given["kind"] == "Squared":
+            z = z + atom.y
+        name = type(atom).__name__
+
+        def f(x: Array, given: dict[str, Any] = given) -> float:
+            return term_value(given, x).high
+
+        if not np.isfinite(f(z)):
+            z = atom.prox(z, 1.0)
+        checks = {"prox": _prox, "grad": _grad, "split": _split}
+        for capability, wrong in checks.items():
+            if atom.can(capability):
+                size = float(term_value(given, z).magnitude)
+                yield from ((f"{name}.{capability}", text) for text in wrong(atom, f, z, size, rng))
+
+
+def _rows(problem: csr.Problem, given: dict[str, Any]) -> int:
+    if given["on"] == "rows":
+        return len(given["y"])
+    return problem.model.n_rows if given["on"] in ("scores", "function") else problem.model.n_weights
+
+
+def _prox(atom: Any, f: Function, z: Array, size: float, rng: np.random.Generator) -> Iterator[str]:
+    """t f(x) + 1/2 ||x - v||^2 is lower at x = prox(v) than nearby, and (v - x) / t is a subgradient there."""
+    v, start = z, f(z)
+    t = float(0.5 * np.sum(v**2) / start) if start > 0 else 1.0
+
+    def cost(x: Array) -> float:
+        return t * f(x) + 0.5 * float(np.sum((x - v) ** 2))
+
+    x = atom.prox(v, t)
+    found, scale = cost(x), max(cost(v), 0.5 * float(np.sum(v**2)))
+    others = [x + step * (v - x) for step in (-0.1, 0.02, 0.1, 0.5)] + [np.zeros_like(v)]
+    others += [x + 0.03 * np.abs(v).max() * rng.normal(size=v.shape) for _ in range(2)]
+    best = min(cost(other) for other in others)
+    if not found <= best + PROX * scale:
+        yield f"prox at t = {t:.3g}: {float(found)!r}, but {float(best)!r} nearby"
+    if has_conjugate(atom):
+        yield from _conjugate(atom, f, x, (v - x) / t, z)
+
+
+def _conjugate(atom: Any, f: Function, x: Array, u: Array, z: Array) -> Iterator[str]:
+    """f(z) + f*(u) >= <u, z>, with equality for a subgradient u at z."""
+    size = float(np.sum(np.abs(u) * (np.abs(x) + np.abs(z)))) + abs(f(x)) + abs(f(z))
+    inside = (1.0 - 1e-6) * u
+    excess = f(x) + conjugate(atom, inside) - float(np.sum(inside * x))
+    if 1e-3 * size < excess < np.inf:  # infinite where round-off has left the domain
+        yield f"f(x) + f*(u) exceeds <u, x> by {excess:.3g} (of {size:.3g}) for a subgradient u"
+    for factor in (1.0, 1.5, -0.7):
+        for point in (x, z, 3.0 * x):
+            product = float(np.sum(factor * u * point))
+            total = f(point) + conjugate(atom, factor * u)
+            if total < product - 1e-9 * (float(np.sum(np.abs(u * point))) + abs(f(point)) + size):
+                yield f"f(z) + f*(u) = {float(total)!r} is below <u, z> = {product!r}"
+                return
+
+
+def _grad(atom: Any, f: Function, z: Array, size: float, rng: np.random.Generator) -> Iterator[str]:
+    """f(z + p) - f(z - p) is 2 <grad, p> for small p."""
+    gradient = atom.grad(z)
+    noise = 1e-12 * size / float(np.abs(z).max())
+    for step in (1e-5, 1e-7):
+        p = step * rng.normal(size=z.shape)
+        change, expected = f(z + p) - f(z - p), 2.0 * float(np.sum(gradient * p))
+        scale = 2.0 * float(np.sum(np.abs(gradient * p)))
+        if abs(change - expected) <= 1e-3 * scale + noise * step:
+            return  # a kink in between spoils one step, not all
+    yield f"the gradient says {expected!r}, differences {float(change)!r}"
+
+
+def _split(atom: Any, f: Function, z: Array, size: float, rng: np.random.Generator) -> Iterator[str]:
+    """f(w) = outer(K w)."""
+    outer, K = atom.split()
+    value, expected = outer.value(np.asarray(K @ z[: K.shape[1]])), f(z)
+    if abs(value - expected) > 1e-10 * max(abs(value), abs(expected)):
+        yield f"outer(K w) = {value!r}, f(w) = {float(expected)!r}"
