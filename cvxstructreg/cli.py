@@ -1,4 +1,4 @@
-"""The command line: ``cvxstructreg verify``."""
+"""The command line: ``cvxstructreg verify`` and ``cvxstructreg crosscheck``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import cvxstructreg
+from cvxstructreg.crosscheck.command import DESCRIPTION, add_arguments, crosscheck
 from cvxstructreg.solvers import registry
 from cvxstructreg.verification import Report, table, verify
 
@@ -26,7 +27,7 @@ METHOD_NAMES = (
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; the exit code is 0 if all solvers agree, 1 if not, 2 for wrong arguments."""
     options = _parser().parse_args(arguments)
-    return _verify(options)
+    return crosscheck(options) if options.command == "crosscheck" else _verify(options)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -43,6 +44,8 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--solvers", type=_names, metavar="A,B", help="only these solvers, beside the reference")
     check.add_argument("--tol", type=_positive, default=1e-6, help="certified relative gap to reach (default 1e-6)")
     check.add_argument("--json", action="store_true", help="print a list of records instead of the table")
+    summary = "solve random problems with every solver and compare with textbook formulas"
+    add_arguments(commands.add_parser("crosscheck", help=summary, description=DESCRIPTION))
     return parser
 
 

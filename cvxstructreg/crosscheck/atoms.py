@@ -31,7 +31,7 @@ def wrong_atoms(problem: csr.Problem, recipe: Recipe, rng: np.random.Generator) 
         m = _rows(problem, given)
         z = rng.normal(size=(m, outputs_of(recipe)))
         if given["kind"] == "Squared":
-            z = z + atom.y
+            z = z + np.array(given["y"]).reshape(z.shape)
         name = type(atom).__name__
 
         def f(x: Array, given: dict[str, Any] = given) -> float:

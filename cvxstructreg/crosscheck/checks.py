@@ -1,23 +1,6 @@
 """All checks of one problem: every solver, perturbed points, repetition, threads; and what they have violated.
 
-A *violation* is one of
-
-============  =========================================================================================
-bound         a lower bound above the value of a feasible point, whoever found the point
-objective     the reported objective and the textbook value of the same point differ beyond round-off
-status        the status does not match the gap, or the gap is negative
-atom          a prox, gradient, conjugate or split of a term contradicts its textbook value
-exception     an error that is no documented refusal
-warning       a warning that is none of the library's own, such as an overflow in NumPy
-time          a time limit exceeded by a factor of two and one second more
-repetition    the same solve gives other weights the second time
-threads       two solves at once, in two threads, give results that one alone does not
-input         the arrays that the user gave were changed
-crash         the process died or did not come back
-============  =========================================================================================
-
-Round-off is what :class:`cvxstructreg.crosscheck.textbook_value.Value` allows: 1e-12 of the sum of the terms, and 32
-units in the last place of the magnitudes that were added.
+What counts as a violation is listed in :mod:`cvxstructreg.crosscheck.findings`.
 """
 
 from __future__ import annotations
@@ -26,7 +9,6 @@ import threading
 import time
 import traceback
 import warnings
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,6 +16,7 @@ import numpy as np
 import cvxstructreg as csr
 from cvxstructreg.crosscheck import build
 from cvxstructreg.crosscheck.atoms import wrong_atoms
+from cvxstructreg.crosscheck.findings import Outcome, Settings, Violation
 from cvxstructreg.crosscheck.patience import TooSlow, patience
 from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
 from cvxstructreg.crosscheck.refusals import is_documented
@@ -47,56 +30,10 @@ DOCUMENTED_WARNINGS = (csr.InaccurateWarning, csr.GraphDominatesWarning)
 STATUSES = ("optimal", "stationary", "max_iter", "time_limit", "inaccurate", "no_minimiser")
 #: Losses that may approach their infimum without reaching it.
 NEVER_REACHED = ("Logistic", "Multinomial")
+#: A time limit may be exceeded by a factor of two and so many seconds.
+GRACE = 1.0
 #: The points that are certified: zero, near the best point by relative noise of these sizes, and far away.
 NEARBY = {"exact": 0.0, "1e-9": 1e-9, "1e-4": 1e-4, "1e-1": 1e-1}
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What is run on each problem.
-
-    The solver that "auto" takes has the time limit only, all others also ``max_iter`` iterations. ``solvers`` and
-    ``points`` are names, None for all solvers and for ``n_points`` of the points. ``search``, ``repeat`` and ``threads`` are shares of the problems.
-    """
-
-    tol: float = 1e-6
-    time_limit: float = 2.0
-    max_iter: int = 300
-    solvers: tuple[str, ...] | None = None
-    points: tuple[str, ...] | None = None
-    n_points: int = 3
-    textbook: bool = True
-    atoms: bool = True
-    search: float = 0.05
-    repeat: float = 0.25
-    threads: float = 0.05
-
-
-@dataclass(frozen=True)
-class Violation:
-    """One broken promise: its kind, who broke it, whose point shows it, and the numbers."""
-
-    kind: str
-    where: str
-    message: str
-    witness: str = ""
-    size: float = 0.0
-    point: Any = None
-
-
-@dataclass
-class Outcome:
-    """What became of a problem."""
-
-    status: str
-    solvers: dict[str, str] = field(default_factory=dict)
-    violations: list[Violation] = field(default_factory=list)
-    seconds: float = 0.0
-    optimum: float | None = None
-
-    def as_data(self) -> dict[str, Any]:
-        """For a line of JSON."""
-        return asdict(self)
 
 
 def check(recipe: Recipe, settings: Settings | None = None) -> Outcome:
@@ -163,7 +100,7 @@ class _Check:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                with patience(3.0 * self.settings.time_limit):
+                with patience(3.0 * self.settings.time_limit + GRACE):
                     result = action()
             except TooSlow as error:
                 self.slow[where] = _place(error)
@@ -185,7 +122,7 @@ class _Check:
         if not any(known.kind == kind and known.where == where for known in self.violations):
             self.violations.append(Violation(kind, where, message, **more))
 
-    def add_point(self, label: str, theta: Array, b: Array) -> Value | None:
+    def add_point(self, label: str, theta: Array, b: Array) -> Value:
         """Remember a point and its textbook value."""
         found = value(self.recipe, theta, b)
         if np.isfinite(found.high):
@@ -228,7 +165,7 @@ class _Check:
         began = time.process_time()
         solution = self.guarded(name, lambda: self.run(problem, name))
         seconds = time.process_time() - began
-        if seconds > 2.0 * limit + 1.0 and (name in self.slow or self.is_slow_again(problem, name)):
+        if seconds > 2.0 * limit + GRACE and (name in self.slow or self.is_slow_again(problem, name)):
             place = f", stopped in {self.slow[name]}" if name in self.slow else ""
             message = f"{seconds:.1f} s of CPU time for a limit of {limit:g} s{place}"
             self.violate("time", name, message, size=seconds / limit)
@@ -242,11 +179,11 @@ class _Check:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                with patience(3.0 * limit):
+                with patience(3.0 * limit + GRACE):
                     self.run(problem, name)
             except TooSlow:
                 return True
-        return time.process_time() - began > 2.0 * limit + 1.0
+        return time.process_time() - began > 2.0 * limit + GRACE
 
     def inspect(self, problem: csr.Problem, where: str, solution: csr.Solution) -> None:
         """Objective, certificate and status of a solution."""
@@ -269,7 +206,6 @@ class _Check:
             self.violate("objective", where, "weights that are not finite")
             return
         found = self.add_point(where, theta, b)
-        assert found is not None
         if not _agree(certificate.objective, found):
             self.violate(
                 "objective",

@@ -20,9 +20,7 @@ def keep_rows(recipe: Recipe, kept: list[int]) -> Recipe:
     for term in smaller["terms"]:
         if term["on"] == "rows":
             _keep_labels(term, kept, len(matrix))
-        elif term["on"] in ("scores", "function") and term["kind"] != "RKHSNorm":
-            _keep_places(term, kept)
-        elif kernel:
+        elif kernel or (term["on"] in ("scores", "function") and term["kind"] != "RKHSNorm"):
             _keep_places(term, kept)
     return smaller
 

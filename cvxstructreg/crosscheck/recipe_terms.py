@@ -69,7 +69,9 @@ def _sample_weight(rng: np.random.Generator, m: int, wild: bool) -> list[float] 
     return [float(weight) for weight in weights]
 
 
-def penalty_terms(rng: np.random.Generator, model: dict[str, Any], k: int, wild: bool, losses: list[Term]) -> list[Term]:
+def penalty_terms(
+    rng: np.random.Generator, model: dict[str, Any], k: int, wild: bool, losses: list[Term]
+) -> list[Term]:
     """None to three penalties."""
     matrix = np.asarray(model["matrix"], dtype=float)
     n, d = matrix.shape

@@ -16,7 +16,8 @@ def is_documented(recipe: Recipe, error: BaseException) -> bool:
 
     Examples
     --------
-    >>> is_documented({"terms": [{"kind": "Hinge", "on": "rows", "y": [1, 1]}]}, ValueError("y has only one class, [1]"))
+    >>> recipe = {"terms": [{"kind": "Hinge", "on": "rows", "y": [1, 1]}]}
+    >>> is_documented(recipe, ValueError("y has only one class, [1]"))
     True
     >>> is_documented({"terms": []}, ValueError("y has only one class, [1]"))
     False

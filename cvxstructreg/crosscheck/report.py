@@ -38,13 +38,17 @@ def tally(records: dict[int, Record]) -> dict[str, Counter[str]]:
         for name in names:
             table[name]["tried"] += 1
             table[name]["violations" if record["violations"] else became] += 1
-    return dict(sorted(table.items(), key=lambda item: (item[0] != "all problems", item[0].startswith("with"), item[0])))
+    return dict(
+        sorted(table.items(), key=lambda item: (item[0] != "all problems", item[0].startswith("with"), item[0]))
+    )
 
 
 def as_html(records: dict[int, Record], title: str) -> str:
     """The whole page."""
     bad = {number: record for number, record in sorted(records.items()) if record["violations"]}
-    verdict = f"{len(bad)} of {len(records)} problems with violations" if bad else f"{len(records)} problems, no violation"
+    verdict = (
+        f"{len(bad)} of {len(records)} problems with violations" if bad else f"{len(records)} problems, no violation"
+    )
     parts = [
         f"<!doctype html><html lang=en><meta charset=utf-8><title>{html.escape(title)}</title><style>{STYLE}</style>",
         f"<h1>{html.escape(title)}</h1><p class={'bad' if bad else 'good'}>{verdict}.</p>",
@@ -80,7 +84,8 @@ def _kind_table(bad: dict[int, Record]) -> str:
         return ""
     kinds = Counter((entry["kind"], entry["where"]) for record in bad.values() for entry in record["violations"])
     rows = "".join(
-        f"<tr><td>{html.escape(kind)}<td>{html.escape(where)}<td>{count}" for (kind, where), count in kinds.most_common()
+        f"<tr><td>{html.escape(kind)}<td>{html.escape(where)}<td>{count}"
+        for (kind, where), count in kinds.most_common()
     )
     return f"<h2>Violations by kind</h2><table><tr><th>kind<th>where<th>how often{rows}</table>"
 
@@ -90,13 +95,12 @@ def _histogram(records: dict[int, Record]) -> str:
     limits = [2.0**exponent for exponent in range(-6, 6)]
     counts = Counter(sum(record["seconds"] > limit for limit in limits) for record in records.values())
     largest = max(counts.values(), default=1)
-    rows = "".join(
-        f"<tr><td>{'up to' if number < len(limits) else 'over'} {limits[min(number, len(limits) - 1)]:.3g} s"
-        f"<td>{counts[number]}<td style='text-align:left'><span class=bar style='width:{20 * counts[number] / largest:.2f}em'>"
-        "</span>"
-        for number in range(len(limits) + 1)
-        if counts[number]
-    )
+    rows = ""
+    for number in range(len(limits) + 1):
+        if counts[number]:
+            limit = f"{'up to' if number < len(limits) else 'over'} {limits[min(number, len(limits) - 1)]:.3g} s"
+            bar = f"<span class=bar style='width:{20 * counts[number] / largest:.2f}em'></span>"
+            rows += f"<tr><td>{limit}<td>{counts[number]}<td style='text-align:left'>{bar}"
     return f"<h2>CPU time of a problem</h2><table>{rows}</table>"
 
 

@@ -8,12 +8,13 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from cvxstructreg.crosscheck.checks import Outcome, Settings, Violation, check
+from cvxstructreg.crosscheck.checks import check
+from cvxstructreg.crosscheck.findings import Outcome, Settings, Violation
 from cvxstructreg.crosscheck.recipe import class_of, random_recipe
 from cvxstructreg.crosscheck.script import as_script
 from cvxstructreg.crosscheck.shrink import shrink
@@ -30,7 +31,7 @@ class Plan:
     problems: int
     seed: int = 0
     largest: int = 60
-    settings: Settings = Settings()
+    settings: Settings = field(default_factory=Settings)
     shrink_seconds: float = 20.0
 
     def as_data(self) -> Record:

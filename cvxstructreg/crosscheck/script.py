@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg.crosscheck.checks import Settings, Violation
+from cvxstructreg.crosscheck.findings import Settings, Violation
 from cvxstructreg.crosscheck.recipe import Recipe
 
 
@@ -63,7 +63,9 @@ def _term(term: dict[str, Any]) -> str:
     kind, name = term["kind"], f"csr.{term['kind']}"
     if term["on"] == "rows":
         given = [_short(term["y"])]
-        given += [f"{key}={_short(term[key])}" for key in ("rows", "sample_weight", "classes") if term.get(key) is not None]
+        given += [
+            f"{key}={_short(term[key])}" for key in ("rows", "sample_weight", "classes") if term.get(key) is not None
+        ]
         text = f"{name}({', '.join(given)})"
     elif kind in ("GroupLasso", "LatentGroupLasso"):
         text = f"{name}(csr.Groups({term['groups']}, {term['n_features']}, weights={_short(term['weights'])}))"

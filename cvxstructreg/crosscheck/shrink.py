@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg.crosscheck.checks import NEARBY, Settings, Violation, check
+from cvxstructreg.crosscheck.checks import NEARBY, check
+from cvxstructreg.crosscheck.findings import Settings, Violation
 from cvxstructreg.crosscheck.parts import fewer_classes, keep_columns, keep_rows, keep_terms
 from cvxstructreg.crosscheck.recipe import Recipe
 

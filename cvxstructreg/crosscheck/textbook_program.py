@@ -153,7 +153,11 @@ def _penalty(term: dict[str, Any], z: cp.Expression) -> tuple[cp.Expression | No
         return None, conditions
     if kind == "FusedLasso":
         rows, weights = differences(term["graph"])
-        return (cp.sum(cp.multiply(np.repeat(weights[:, None], k, axis=1), cp.abs(rows @ z))), []) if len(rows) else (None, [])
+        return (
+            (cp.sum(cp.multiply(np.repeat(weights[:, None], k, axis=1), cp.abs(rows @ z))), [])
+            if len(rows)
+            else (None, [])
+        )
     if kind == "GroupLasso":
         pairs = zip(term["groups"], term["weights"], strict=True)
         return cp.sum([c * cp.norm(z[group, :], "fro") for group, c in pairs]), []
@@ -182,10 +186,8 @@ def _pairs(term: dict[str, Any], z: cp.Expression) -> cp.Expression | None:
         return None
     c = np.ones(len(term["pairs"])) if term["weights"] is None else np.array(term["weights"])
     sums = z[[pair[0] for pair in term["pairs"]], :] + z[[pair[1] for pair in term["pairs"]], :]
-    if k == 1:
-        excess = cp.abs(sums)
-    else:
-        excess = cp.pos(sums @ (np.eye(k) - np.ones((k, k)) / k) - (k - 2) / (k - 1))
+    centred = sums @ (np.eye(k) - np.ones((k, k)) / k)
+    excess = cp.abs(sums) if k == 1 else cp.pos(centred - (k - 2) / (k - 1))
     if power == 2:
         return cp.sum_squares(cp.multiply(np.sqrt(np.repeat(c[:, None], k, axis=1)), excess))
     return cp.sum(cp.multiply(np.repeat(c[:, None], k, axis=1), excess))
@@ -215,4 +217,6 @@ def latent_norm(term: dict[str, Any], z: Array) -> tuple[list[Array], Array]:
 
 
 def _parts_of(problem: cp.Problem, x: cp.Variable) -> list[cp.Variable]:
-    return sorted((variable for variable in problem.variables() if variable.id != x.id), key=lambda variable: variable.id)
+    return sorted(
+        (variable for variable in problem.variables() if variable.id != x.id), key=lambda variable: variable.id
+    )
