@@ -36,6 +36,8 @@ SCALE_FLOOR = 1e-3
 #: A perfect fit leaves nothing but round-off, to which no gap can be compared. So the floor is also this part of the
 #: objective with zero weights and the best intercept, and of the objective with zero scores (about eps^2).
 FIT_FLOOR, ROUND_OFF_FLOOR = 1e-12, 1e-24
+#: A bound above the objective by more than this part of it means that a formula is wrong.
+ACCUSED = 1e-9
 
 
 class WrongBoundError(ValueError):
@@ -138,9 +140,11 @@ def _from_bound(problem: Problem, kind: str, objective: float, bound: float) -> 
     if bound == -np.inf:
         return None
     gap = objective - (bound - UNIT * abs(objective))
-    if gap < 0.0:
+    if gap < -ACCUSED * scale:
         _refuse_wrong_bound(problem, objective, bound, scale)
         return None
+    if gap < 0.0:  # some formula is not as accurate as was charged: charge ten times what was seen
+        gap = -10.0 * gap
     return Certificate(kind, objective, objective - gap, gap, gap / scale)
 
 

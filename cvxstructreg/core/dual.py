@@ -19,7 +19,7 @@ from cvxstructreg.core.free_directions import free_directions, linearised, refit
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.normal_form import NormalForm
 from cvxstructreg.core.round_off import REACH, UNIT
-from cvxstructreg.core.weight_dual import Dual, Known, Quadratic, WeightDual, dual_point
+from cvxstructreg.core.weight_dual import Dual, Known, Quadratic, WeightDual, dual_point, score_unit
 from cvxstructreg.core.weight_dual import ScoreDual as ScoreDual
 
 
@@ -105,7 +105,7 @@ def _function_bound(parts: NormalForm, start: ScoreDual) -> float:
     # |gram_ij| <= roots_i roots_j: the round-off in total'gram total, and what an error in the total changes in it
     roots = np.sqrt(np.maximum(parts.model.design.diagonal(), 0.0))
     reach = float(np.sum(roots @ np.abs(total)))
-    round_off += reach * (UNIT * reach + 2.0 * error * float(np.linalg.norm(roots))) / (4.0 * parts.rkhs)
+    round_off += reach * (0.125 * UNIT * reach + 2.0 * error * float(np.linalg.norm(roots))) / (4.0 * parts.rkhs)
     return -cost - square - UNIT * (size + abs(square)) - round_off
 
 
@@ -140,8 +140,7 @@ def _with_errors(parts: NormalForm, start: ScoreDual, b: Array, objective: float
     imbalance = 0.0
     if parts.model.intercept:
         sums = start.total.sum(axis=0, dtype=np.longdouble).astype(float)
-        weight = float(np.abs(start.total).sum())
-        unit = abs(objective) / weight if weight > 0 else 0.0
+        unit = score_unit(start.total, objective)
         reach = REACH * np.maximum(np.abs(start.scores - b).max(axis=0), unit)
         imbalance = float(np.sum(np.abs(sums) * reach - sums * b))
         imbalance += error * np.sqrt(len(start.total)) * float(np.sum(reach + np.abs(b)))

@@ -27,6 +27,8 @@ Quadratic = tuple[float, Array]
 SWEEPS_AT_ONCE, SMALL_STACK, NEGLIGIBLE = 5, 2_000, 1e-10
 #: An excess of up to so many times the round-off is dropped, and charged.
 DROPPED = 30.0
+#: Larger scores than this are not taken for a unit of scores: then the losses are flat.
+LARGEST = 1e100
 #: The ridge that stands in for a missing one while dual points are looked for, relative to that of the weights.
 SMALL_RIDGE = 1e-3
 
@@ -55,6 +57,12 @@ class ScoreDual:
             z = piece.forward(self.scores)
             products += float(np.vdot(np.abs(u), np.abs(z)))
         return UNIT * products + self.error * float(np.linalg.norm(self.scores)) + self.imbalance
+
+
+def score_unit(total: Array, objective: float) -> float:
+    """A score that changes the objective by about its own size, from the derivative by the scores."""
+    weight = float(np.abs(total).sum())
+    return abs(objective) / weight if weight > abs(objective) / LARGEST else 0.0
 
 
 def dual_point(piece: Piece, x: Array, u: Array | None) -> Array:
@@ -97,7 +105,7 @@ class WeightDual:
         pull = parts.model.adjoint(start.total)
         self.left = -pull - self.gradient  # what separable part and pieces have to take
         self.pull = pull
-        self.unit = self._score_unit(known[0])
+        self.unit = score_unit(start.total, known[0])
         sizes = np.linalg.norm(start.total, axis=0) + start.error / UNIT
         self.noise = UNIT * parts.column_norms[:, None] * sizes  # the round-off in the pull
         self.form_error = sum(scaled.grad_error(start.theta) for scaled in parts.weight_forms)
@@ -120,11 +128,6 @@ class WeightDual:
         gap = objective + self.quadratic + self.start.cost(self.parts)  # of a dual point without excess
         part = gap / abs(objective) if np.isfinite(gap) and objective else 0.0
         return max(NEGLIGIBLE, 0.1 * tol, 0.1 * part, 0.9 * tol - part)
-
-    def _score_unit(self, objective: float) -> float:
-        """A score that changes the objective by about its own size."""
-        total = float(np.abs(self.start.total).sum())
-        return abs(objective) / total if total > 0 else 0.0
 
     def _sum(self, points: list[Array]) -> Array:
         """sum_t K_t'q_t."""
