@@ -27,13 +27,13 @@ def overlapping(rng: np.random.Generator, d: int) -> csr.Groups:
 
 def groups_with_pairs(seed: int) -> csr.Problem:
     """Overlapping groups, absolute values and dissimilar pairs of multiclass hinges."""
-    rng = np.random.default_rng(seed)
-    n, d, k = 60, 15, 4
-    X = 0.1 * rng.normal(size=(n, d))
+    rng = np.random.default_rng(5 + seed)
+    n, d, k = 60, 30, 4
+    X = 3.0 * rng.normal(size=(n, d))
     y = rng.permutation(np.arange(n) % k)
     pairs = rng.permutation(n)[:20].reshape(-1, 2)
-    groups = 0.05 * csr.GroupLasso(overlapping(rng, d)) + 0.02 * csr.L1()
-    return csr.Problem(csr.Linear(X), csr.MulticlassHinge(y) + groups + csr.Dissimilarity(pairs))
+    groups = 0.003 * csr.GroupLasso(overlapping(rng, d)) + 0.0012 * csr.L1()
+    return csr.Problem(csr.Linear(X), csr.MulticlassHinge(y) + groups + 3.0 * csr.Dissimilarity(pairs))
 
 
 def nine_classes(seed: int) -> csr.Problem:
