@@ -80,7 +80,7 @@ def textbook(instance, loss, convention, power=1, normalized=False, weighted=Fal
 
 
 #: By the strong convexity of lam1 ||h||^2 such a gap keeps the scores within about 5e-6; the routes come much nearer.
-TIGHT = 1e-12
+TIGHT = 1e-11
 CLARABEL_TIGHT = {"tol_gap_abs": 1e-13, "tol_gap_rel": 1e-13, "tol_feas": 1e-13}
 
 
@@ -124,7 +124,7 @@ def test_a_linear_kernel_is_the_linear_model(loss, convention):
         (kernel, {"solver": primal_route(loss)[0]}),
     ):
         # for the multipliers a kernel of rank 3 leaves more round-off than others
-        found = problem.solve(tol=1e-11 if loss == "hinge" else 1e-13, **options)
+        found = problem.solve(tol=1e-11 if loss == "hinge" else 1e-12, **options)
         assert found.status == "optimal", found.solver
         assert found.objective == pytest.approx(direct.objective, rel=1e-11), found.solver
         assert np.allclose(found.scores, direct.scores, rtol=0.0, atol=1e-6), found.solver
@@ -168,7 +168,7 @@ def test_hinge_with_the_graph_on_h_is_a_machine_with_the_warped_kernel():
 def test_least_squares_without_bias_have_a_closed_form():
     instance = Instance(6)
     # Squared has the factor 1/2, so that twice its strengths are those of the formula
-    solution = instance.problem("squared", "no bias").solve("kernel_cg", tol=1e-13)
+    solution = instance.problem("squared", "no bias").solve("kernel_cg", tol=1e-12)
     K = WarpedKernel(instance.gram, instance.graph, LAM2 / LAM1)
     a = np.linalg.solve(K.gram(instance.rows) + 2 * LAM1 * np.eye(len(instance.y)), instance.y)
     assert np.allclose(solution.scores, K.between(instance.gram, instance.rows) @ a, atol=1e-6)
@@ -176,7 +176,7 @@ def test_least_squares_without_bias_have_a_closed_form():
 
 def test_a_bias_with_the_graph_on_f_is_a_machine_without_bias():
     instance = Instance(7)
-    solution = instance.problem("squared", "graph on f").solve("kernel_cg", tol=1e-13)
+    solution = instance.problem("squared", "graph on f").solve("kernel_cg", tol=1e-12)
     K = WarpedKernel(instance.gram, instance.graph, LAM2 / LAM1, on_scores=True)
     a = np.linalg.solve(K.gram(instance.rows) + 2 * LAM1 * np.eye(len(instance.y)), instance.y)
     assert np.allclose(solution.scores, K.between(instance.gram, instance.rows) @ a, atol=1e-6)
@@ -390,9 +390,10 @@ def test_a_machine_on_a_rough_kernel_is_corrected(convention, strength, monkeypa
     problem = csr.Problem(csr.Kernel(instance.gram, bias), loss + LAM1 * csr.RKHSNorm() + strength * LAM1 * graph)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of strong graphs
-        exact = problem.solve("warped", tol=1e-9)
+        finest = 1e-9 if strength < 1e9 else 1e-6  # round-off in a graph as strong as this allows no proof of more
+        exact = problem.solve("warped", tol=finest)
         monkeypatch.setattr("cvxstructreg.core.warp.ROUGH_FROM", 1)
-        for tol in (1e-4, 1e-6, 1e-9):
+        for tol in (1e-4, 1e-6, finest):
             rough = problem.solve("warped", tol=tol)
             assert rough.status == "optimal" == exact.status
             assert abs(rough.objective - exact.objective) <= rough.certificate.gap + exact.certificate.gap + 1e-11

@@ -101,11 +101,13 @@ def _function_bound(parts: NormalForm, start: ScoreDual) -> float:
         total = total + pull  # taken at the gradient, where the conjugate is the value
         its_cost = sum(scaled.value(h) for scaled in parts.function_forms)
         cost, size = cost + its_cost, size + its_cost
-    square = float(np.sum(total * parts.model.adjoint(total))) / (4.0 * parts.rkhs)
-    # |gram_ij| <= roots_i roots_j: the round-off in total'gram total, and what an error in the total changes in it
-    roots = np.sqrt(np.maximum(parts.model.design.diagonal(), 0.0))
-    reach = float(np.sum(roots @ np.abs(total)))
-    round_off += reach * (0.125 * UNIT * reach + 2.0 * error * float(np.linalg.norm(roots))) / (4.0 * parts.rkhs)
+    product = parts.model.adjoint(total)
+    square = float(np.vdot(total, product)) / (4.0 * parts.rkhs)
+    # the round-off in total'gram total (|gram_ij|^2 <= gram_ii gram_jj), and what an error in the total changes in it
+    diagonal = np.maximum(parts.model.design.diagonal(), 0.0)
+    inexact = UNIT * float(np.sum(diagonal @ total**2))
+    inexact += error * (2.0 * float(np.linalg.norm(product)) + error * float(diagonal.sum()))
+    round_off += inexact / (4.0 * parts.rkhs)
     return -cost - square - UNIT * (size + abs(square)) - round_off
 
 
@@ -143,7 +145,7 @@ def _with_errors(parts: NormalForm, start: ScoreDual, b: Array, objective: float
         unit = score_unit(start.total, objective)
         reach = REACH * np.maximum(np.abs(start.scores - b).max(axis=0), unit)
         imbalance = float(np.sum(np.abs(sums) * reach - sums * b))
-        imbalance += error * np.sqrt(len(start.total)) * float(np.sum(reach + np.abs(b)))
+        imbalance += error * float(np.sum(reach + np.abs(b)))
     return replace(start, error=error, imbalance=imbalance)
 
 
