@@ -492,7 +492,7 @@ def _layout(rng, starts, k, d):
 
 def _rows(rng, n, k):
     """The Hessians of the rows, and the inverse of their sum."""
-    q = rng.dirichlet(np.ones(k + 1), size=n)[:, :k] if k > 1 else rng.uniform(size=(n, 1))
+    q = np.ascontiguousarray(rng.dirichlet(np.ones(k + 1), size=n)[:, :k]) if k > 1 else rng.uniform(size=(n, 1))
     between = np.diag(q.sum(axis=0)) - (q.T @ q if k > 1 else 0.0)
     return (q[:, 0], np.zeros(0), np.linalg.inv(between)) if k == 1 else (q, q.copy(), np.linalg.inv(between))
 
