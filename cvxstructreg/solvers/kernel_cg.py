@@ -38,6 +38,9 @@ PRODUCTS_PER_ROW = 0.1
 LEAST_PRODUCTS = 60
 #: Newton steps between two points whose images are computed anew.
 REFRESH_EVERY = 4
+#: Round-off is all that is left after so many Newton steps that gain nothing, and conjugate gradients are beyond their
+#: use after so many steps for each row.
+ROUND_OFF, PATIENCE, STEPS_PER_ROW = 1e-13, 5, 10
 
 
 def accepts(problem: Problem) -> Refusal | None:
@@ -61,7 +64,7 @@ def run(problem: Problem, start: Iterate, tol: float, direct: bool = True) -> Ge
     budget = _budget(problem) if direct else np.inf
     at = KernelState.of(model, start.theta.copy(), start.b.copy())
     newton = KernelNewton(problem)
-    value, count = newton.value(at), 0
+    value, count, idle = newton.value(at), 0, 0
     while True:
         count += 1
         scale = objective_scale(problem, value)
@@ -78,7 +81,8 @@ def run(problem: Problem, start: Iterate, tol: float, direct: bool = True) -> Ge
             yield from warped.run(problem, start, tol)
             return
         moved, reached = newton.line_search(at, step, value)
-        if not reached <= value:
+        idle = 0 if value - reached > ROUND_OFF * abs(value) else idle + 1
+        if not reached <= value or idle > PATIENCE:
             yield Iterate(at.theta, at.b, exhausted=True)
             return
         at, value = moved, reached
@@ -208,7 +212,8 @@ class KernelNewton:
             enough = max(enough, min(0.01, np.sqrt(energy / self.first_energy)) * energy)
         x, Kx = np.zeros_like(r), np.zeros_like(r)
         p, Kp = r.copy(), Kr.copy()
-        while energy > enough and self.products <= budget and not deadline.passed():
+        last = self.products + 50 + STEPS_PER_ROW * len(r)
+        while energy > enough and self.products <= min(budget, last) and not deadline.passed():
             q = lam2 * p + hessian(Kp)
             curved = float(np.vdot(q, Kp))
             if curved <= 0:

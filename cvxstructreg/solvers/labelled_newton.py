@@ -25,6 +25,9 @@ from cvxstructreg.core.warp import GraphOperator
 
 #: A Newton step is solved to this relative residual at first; it falls with the gradient.
 FIRST_RESIDUAL, MAX_CG, MAX_NEWTON = 0.3, 2000, 200
+#: Round-off is all that is left after so many Newton steps that do not halve the gradient, and conjugate gradients are
+#: beyond their use after so many steps for each weight.
+PATIENCE, STEPS_PER_WEIGHT = 20, 10
 #: Up to so many curved rows go into the preconditioner as they are.
 MOST_ROWS = 1500
 
@@ -110,7 +113,7 @@ class LabelledNewton:
 
     def minimise(self, at: Point, loss: SmoothedHinge, goal: float) -> float:
         """Newton steps, in place, until ||gradient||^2 / (4 mu) is below ``goal``; returns that bound."""
-        first = None
+        first, best, idle = None, np.inf, 0
         for _ in range(MAX_NEWTON):
             if self.intercept:
                 self._balance(at, loss)
@@ -118,7 +121,9 @@ class LabelledNewton:
             g = at.g + self.Xl.T @ slope
             gb = at.gb + float(slope.sum()) if self.intercept else 0.0
             size = float(g @ g) + self.unit * gb * gb
-            if size / (4.0 * self.mu) <= goal or deadline.passed():
+            idle = 0 if size < 0.25 * best else idle + 1
+            best = min(best, size)
+            if size / (4.0 * self.mu) <= goal or idle > PATIENCE or deadline.passed():
                 break
             first = first or size
             accuracy = max(min(FIRST_RESIDUAL, (size / first) ** 0.25) ** 2 * size, 0.5 * 4.0 * self.mu * goal)
@@ -148,7 +153,7 @@ class LabelledNewton:
         step = Point(np.zeros_like(g), 0.0, np.zeros(len(self.rows)), np.zeros_like(g), 0.0, 0.0)
         y, yb = near.solve(r, rb)
         p, pb, energy = y.copy(), yb, float(r @ y) + rb * yb
-        for _ in range(MAX_CG):
+        for _ in range(min(MAX_CG, 50 + STEPS_PER_WEIGHT * len(g))):
             q, qb, z = self.hessian(p, pb)
             bent = curved * z
             full, full_b = q + self.Xl.T @ bent, qb + float(bent.sum()) if self.intercept else 0.0

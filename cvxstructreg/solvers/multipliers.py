@@ -32,6 +32,8 @@ ON_KERNELS = True
 SIGMA, SHARPEN, FALL = 0.7, 6.0, 0.25
 #: A smooth problem is solved to this part of the gap of the one before.
 INNER, FIRST_ACCURACY = 0.1, 1e-2
+#: Newton steps for a smooth problem of a kernel, at the most.
+MAX_NEWTON = 50
 
 
 def accepts(problem: Problem) -> Refusal | None:
@@ -113,9 +115,9 @@ class _Kernels:
     def minimised(self, accuracy: float) -> tuple[Array, Array, Array]:
         """The labelled scores and the point."""
         steps = kernel_cg.run(self.inner, self.at, accuracy, direct=False)
-        for step in steps:
+        for count, step in enumerate(steps, start=1):
             self.at = step
-            if step.promising or step.exhausted or deadline.passed():
+            if step.promising or step.exhausted or count >= MAX_NEWTON or deadline.passed():
                 break
         steps.close()
         piece = self.inner.normal_form.score_pieces[0]
