@@ -69,7 +69,7 @@ def _assert_within_certificates(first: Solution, second: Solution, unit: float =
 @pytest.mark.parametrize(("case", "solver"), _cases())
 def test_paths_are_the_same_in_other_units(case: tuple, solver: str) -> None:
     problem = _problem(case)
-    limit = 12 if solver in SLOW else 60
+    limit = 5 if solver in SLOW else 60
     for objective, data, costs in UNITS:
         options: dict = {"max_iter": limit}
         scaled_options = dict(options)
@@ -127,7 +127,7 @@ def test_a_constant_added_to_the_targets_changes_nothing_but_the_intercept(name:
         if solver.NAME in ("cvxpy", "sentence_admm"):
             continue
         first = _solve(problem, solver.NAME)
-        for shift in (1e3, 1e5, 1e7):
+        for shift in (1e4, 1e7):
             moved = csr.Problem(csr.Linear(X), csr.Squared(y + shift) + PENALTIES[name])
             second = _solve(moved, solver.NAME)
             assert second.status == first.status == "optimal", (solver.NAME, shift)
@@ -147,7 +147,7 @@ def test_a_constant_added_to_columns_changes_nothing_but_the_intercept(loss: str
         if solver.NAME in ("cvxpy", "sentence_admm") or (solver.NAME == "admm" and loss == "Hinge"):
             continue
         first = _solve(problem, solver.NAME)
-        for shift in (1e3, 1e5, 1e7):
+        for shift in (1e4, 1e7):
             moved = X + shift * np.array([0.0, 1.0, 0.0, 0.0, -3.0, 0.0, 0.0, 0.0])
             second = _solve(csr.Problem(csr.Linear(moved), objective), solver.NAME)
             assert second.status == first.status == "optimal", (solver.NAME, shift)
