@@ -61,14 +61,15 @@ def solutions(problem):
 @pytest.mark.parametrize("kind", GRAMS)
 def test_all_solvers_agree_on_a_gram_matrix_of_single_precision(kind, loss, psd):
     gram = GRAMS[kind]()
-    problem = csr.Problem(csr.Kernel(gram, psd=psd), LOSSES[loss]() + 1e-6 * csr.RKHSNorm())
+    lam = 1e-4 if loss == "graph" else 1e-6  # a graph 10^5 times as strong as the norm costs more digits than tol has
+    problem = csr.Problem(csr.Kernel(gram, psd=psd), LOSSES[loss]() + lam * csr.RKHSNorm())
     found = list(solutions(problem))
     assert len(found) >= 2
     best = min(solution.objective for solution in found)
     for solution in found:
         # no bound is above what another solver has reached, nor above the solver's own objective
         assert solution.certificate.lower_bound <= best * (1 + 1e-9), solution.solver
-        assert solution.certificate.relative_gap >= -1e-9, solution.solver
+        assert solution.certificate.gap >= 0, solution.solver
     assert any(solution.status == "optimal" for solution in found)
 
 
@@ -171,6 +172,22 @@ def test_estimators_keep_the_precision_of_gram_matrices(kernel):
     classifier = csr.MixedGraphClassifier(kernel=kernel)
     with pytest.warns(csr.RepairedGramWarning, match="round-off of single precision"):
         classifier.fit(Z @ Z.T if kernel == "precomputed" else Z, (y > 0).astype(int))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("weight", [1.0, 3e-8])
+@pytest.mark.parametrize("lam", [1e-3, 1e-5])
+def test_low_rank_in_double_precision_has_no_negative_gap(weight, lam, scale):
+    gram = linear_gram(float, 5) * scale
+    weights = np.where(rows % 2, 1.0, weight)
+    for loss in (csr.Squared(y, sample_weight=weights), csr.Hinge(np.where(y > 0, 1, -1), sample_weight=weights)):
+        problem = csr.Problem(csr.Kernel(gram), loss + lam * scale * csr.RKHSNorm())
+        found = list(solutions(problem))
+        best = min(solution.objective for solution in found)
+        for solution in found:
+            assert solution.certificate.lower_bound <= best * (1 + 1e-11), solution.solver
+            assert solution.certificate.gap >= 0, solution.solver
+        assert any(solution.status == "optimal" for solution in found)
 
 
 def test_a_kernel_shared_by_threads_gives_the_results_of_one():

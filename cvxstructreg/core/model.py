@@ -235,14 +235,13 @@ class Kernel(Model):
     def _noise(self) -> float:
         return NOISE * max(self._trace(), 0.0)
 
-    def largest_energy(self, u: Array) -> float:
-        """The most that u'gram u can be, given that the entries of gram are rounded: u'gram u + slack ||u||^2.
+    @property
+    def slack(self) -> float:
+        """gram + slack I is positive semidefinite: what round-off has left of zero eigenvalues may be negative.
 
-        gram + slack I is positive semidefinite, while gram itself may have small eigenvalues of either sign in place of
-        zeros. A lower bound of the optimum that uses this value holds for gram as for the matrices that it stands for.
+        A lower bound of the optimum that uses u'gram u + slack ||u||^2 holds for gram as for the matrices near it.
         """
-        slack = self._noise() if self._slack is None else self._slack
-        return max(0.0, float(np.vdot(u, self.times(u)))) + slack * float(np.vdot(u, u))
+        return self._noise() if self._slack is None else self._slack
 
     def __repr__(self) -> str:
         shift = f", shift={self.shift:.3g}" if self.shift else ""
