@@ -26,10 +26,12 @@ from cvxstructreg.crosscheck.textbook_value import Value, value
 from cvxstructreg.solvers import registry
 
 #: Warnings that the library is meant to give.
-DOCUMENTED_WARNINGS = (csr.InaccurateWarning, csr.GraphDominatesWarning)
+DOCUMENTED_WARNINGS = (csr.InaccurateWarning, csr.GraphDominatesWarning, csr.RepairedGramWarning)
 STATUSES = ("optimal", "stationary", "max_iter", "time_limit", "inaccurate", "no_minimiser")
 #: Losses that may approach their infimum without reaching it.
 NEVER_REACHED = ("Logistic", "Multinomial")
+#: How much may be added to the diagonal of a Gram matrix, relative to its largest eigenvalue.
+SHIFT = {"float64": 1e-8, "float32": 2e-5}
 #: A time limit may be exceeded by a factor of two and so many seconds.
 GRACE = 1.0
 #: The points that are certified: zero, near the best point by relative noise of these sizes, and far away.
@@ -56,7 +58,8 @@ def check(recipe: Recipe, settings: Settings | None = None) -> Outcome:
 
 class _Check:
     def __init__(self, recipe: Recipe, settings: Settings) -> None:
-        self.recipe, self.settings = recipe, settings
+        self.recipe = self.original = recipe
+        self.settings = settings
         self.rng = np.random.default_rng([ord(letter) for letter in recipe.get("name", "0")])
         self.violations: list[Violation] = []
         self.statuses: dict[str, str] = {}
@@ -71,11 +74,11 @@ class _Check:
 
     def everything(self) -> None:
         """The whole programme."""
-        problem = self.guarded("build", lambda: build.build(self.recipe))
+        problem = self.guarded("build", lambda: build.build(self.original))
         if problem is None:
             self.status = "refused" if not self.violations else "failed"
             return
-        before = build.laid_out(self.recipe["model"])
+        self.follow_repair(problem)
         if self.settings.textbook:
             optimum = textbook_optimum(self.recipe)
             if optimum is not None:
@@ -88,9 +91,20 @@ class _Check:
         if self.chosen["threads"] and self.status not in ("refused", "failed"):
             self.in_threads(problem)
         self.compare_bounds()
-        after = problem.model.design
-        if not np.array_equal(_dense(before), _dense(after)):
+        if not np.array_equal(_dense(problem.given.design), np.array(self.original["model"]["matrix"], dtype=float)):
             self.violate("input", "model", "the design matrix has changed")
+
+    def follow_repair(self, problem: csr.Problem) -> None:
+        """Use gram + shift I where the package says so, if the shift is no more than the round-off it allows."""
+        model = self.guarded("model", lambda: problem.model)
+        if model is None or not getattr(model, "shift", 0.0):
+            return
+        gram = np.array(self.original["model"]["matrix"], dtype=float)
+        most = SHIFT[self.original["model"]["dtype"]] * float(np.linalg.eigvalsh(gram)[-1])
+        shifted = gram + model.shift * np.eye(len(gram))
+        if model.shift > most or np.abs(model.design - shifted).max() > 1e-15 * np.abs(gram).max():
+            self.violate("input", "model", f"a Gram matrix that was changed by more than {most:.1e} on its diagonal")
+        self.recipe = {**self.original, "model": {**self.original["model"], "matrix": model.design.tolist()}}
 
     def guarded(self, where: str, action: Any, point: Any = None) -> Any:
         """The result of an action; None if it raises, which is a violation unless it is a documented refusal.
@@ -292,9 +306,9 @@ class _Check:
         """The same solve twice, of the same problem and of the problem built anew, gives the same numbers."""
         results = []
         for given in (problem, problem, None):
-            target = given or self.guarded("build", lambda: build.build(self.recipe))
+            target = given or self.guarded("build", lambda: build.build(self.original))
             solution = self.guarded(name, lambda: self.run(target, name))  # noqa: B023
-            if solution is None or solution.status == "time_limit":
+            if solution is None or solution.time > self.settings.time_limit:
                 return
             results.append(solution)
         for other in results[1:]:
@@ -361,5 +375,6 @@ def _listed(theta: Array, b: Array) -> list[Any]:
 def _place(error: BaseException) -> str:
     """File and line of the package in which an error was raised."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "cvxstructreg/" in frame.filename]
-    inner = [frame for frame in frames if "/crosscheck/" not in frame.filename.split("cvxstructreg/")[-1]] or frames
-    return f"{inner[-1].filename.split('cvxstructreg/')[-1]}:{inner[-1].lineno}" if inner else "outside"
+    places = [(frame.filename.split("cvxstructreg/")[-1], frame.lineno) for frame in frames]
+    inner = [place for place in places if not place[0].startswith("crosscheck/")] or places
+    return f"{inner[-1][0]}:{inner[-1][1]}" if inner else "outside"

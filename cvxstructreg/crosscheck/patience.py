@@ -27,8 +27,11 @@ def patience(seconds: float) -> Iterator[None]:
         yield
         return
 
-    def stop(*_: Any) -> None:
-        raise TooSlow
+    def stop(_: int, frame: Any) -> None:
+        if _compiles(frame):  # this must not be torn apart, and is no fault of the work
+            signal.setitimer(signal.ITIMER_PROF, 1.0)
+        else:
+            raise TooSlow
 
     before = signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, seconds)
@@ -37,3 +40,12 @@ def patience(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
         signal.signal(signal.SIGPROF, before)
+
+
+def _compiles(frame: Any) -> bool:
+    """Whether loops are being compiled."""
+    while frame is not None:
+        if any(f"/{package}/" in frame.f_code.co_filename for package in ("numba", "llvmlite")):
+            return True
+        frame = frame.f_back
+    return False
