@@ -111,8 +111,15 @@ class _Check:
 
         ``point`` is where the action looks at, for the script.
         """
-        with warnings.catch_warnings(record=True) as caught:
+        caught: list[str] = []
+
+        def note(message: Warning | str, category: type[Warning], *_: Any) -> None:
+            if not issubclass(category, DOCUMENTED_WARNINGS):
+                caught.append(f"{category.__name__}: {message} [{_innermost(traceback.extract_stack())}]")
+
+        with warnings.catch_warnings():
             warnings.simplefilter("always")
+            warnings.showwarning = note
             try:
                 with patience(3.0 * self.settings.time_limit + GRACE):
                     result = action()
@@ -124,11 +131,8 @@ class _Check:
                     message = f"{type(error).__name__}: {error} [{_place(error)}]"
                     self.violate("exception", where, message, point=point)
                 result = None
-        for warning in caught:
-            if not issubclass(warning.category, DOCUMENTED_WARNINGS):
-                place = f"{warning.filename.split('cvxstructreg/')[-1]}:{warning.lineno}"
-                message = f"{warning.category.__name__}: {warning.message} [{place}]"
-                self.violate("warning", where, message, point=point)
+        for message in caught:
+            self.violate("warning", where, message, point=point)
         return result
 
     def violate(self, kind: str, where: str, message: str, **more: Any) -> None:
@@ -374,7 +378,11 @@ def _listed(theta: Array, b: Array) -> list[Any]:
 
 def _place(error: BaseException) -> str:
     """File and line of the package in which an error was raised."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "cvxstructreg/" in frame.filename]
-    places = [(frame.filename.split("cvxstructreg/")[-1], frame.lineno) for frame in frames]
+    return _innermost(traceback.extract_tb(error.__traceback__))
+
+
+def _innermost(frames: traceback.StackSummary) -> str:
+    """The last file and line of the package, but for this part of it."""
+    places = [(f.filename.split("cvxstructreg/")[-1], f.lineno) for f in frames if "cvxstructreg/" in f.filename]
     inner = [place for place in places if not place[0].startswith("crosscheck/")] or places
     return f"{inner[-1][0]}:{inner[-1][1]}" if inner else "outside"
