@@ -105,7 +105,7 @@ def _function_bound(parts: NormalForm, start: ScoreDual) -> float:
     square = float(np.vdot(total, product)) / (4.0 * parts.rkhs)
     # the round-off in total'gram total (|gram_ij|^2 <= gram_ii gram_jj), and what an error in the total changes in it
     diagonal = np.maximum(parts.model.design.diagonal(), 0.0)
-    inexact = UNIT * float(np.sum(diagonal @ total**2))
+    inexact = UNIT * float(np.sum(diagonal @ total**2)) + parts.model.slack * float(np.sum(total**2))
     inexact += error * (2.0 * float(np.linalg.norm(product)) + error * float(diagonal.sum()))
     round_off += inexact / (4.0 * parts.rkhs)
     return -cost - square - UNIT * (size + abs(square)) - round_off

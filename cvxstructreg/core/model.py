@@ -32,6 +32,8 @@ class Model:
     """Scores ``F = A theta + 1 b'`` for a design matrix A (n x d): see :class:`Linear` and :class:`Kernel`."""
 
     name = "A"
+    #: design + slack I is positive semidefinite, for a model whose design is a kernel matrix.
+    slack: float = 0.0
 
     def __init__(self, design: Any, intercept: bool) -> None:
         if not isinstance(intercept, bool | np.bool_):

@@ -119,7 +119,7 @@ class _Check:
 
         with warnings.catch_warnings():
             warnings.simplefilter("always")
-            warnings.showwarning = note
+            warnings.showwarning = note  # type: ignore[assignment]
             try:
                 with patience(3.0 * self.settings.time_limit + GRACE):
                     result = action()

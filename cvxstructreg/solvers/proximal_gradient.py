@@ -13,6 +13,7 @@ import numpy as np
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.normal_form import NormalForm
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.quadratic_form import largest_row_sum
 from cvxstructreg.solvers.iterate import Iterate, Refusal
 
 NAME = "fista"
@@ -20,6 +21,8 @@ ITERATES = True
 
 #: The shortest step, relative to the first one.
 SHORTEST = 1e-18
+#: The smooth part is taken to be nowhere flatter than this many times flatter than a bound of its curvature.
+FLATTEST = 1e12
 
 
 def accepts(problem: Problem) -> Refusal | None:
@@ -69,10 +72,27 @@ def _metric(parts: NormalForm) -> Array:
     return scale
 
 
-def _longest_step(value: float, grad: Array, metric: Array) -> float:
+def _longest_step(value: float, grad: Array, metric: Array, longest: float) -> float:
     """2 f / ||f'||^2, which for a nonnegative f is at least 1/L, L the Lipschitz constant of its gradient."""
     steepness = float(np.sum(metric * grad**2))
-    return 2.0 * value / steepness if value > 0.0 and steepness > 0.0 else 1.0
+    if not (value > 0.0 and steepness > 0.0):
+        return min(1.0, longest)
+    return min(2.0 * value / steepness, longest) if steepness * longest > 0.0 else longest
+
+
+def _hopeless_step(parts: NormalForm, metric: Array) -> float:
+    """A step that is too long wherever the smooth part is curved at all: near an optimum gradients are round-off."""
+    pieces = [piece for piece in parts.score_pieces if piece.atom.can("lipschitz")]
+    if len(pieces) < len(parts.score_pieces):
+        return np.inf
+    design = float(np.sum(parts.column_norms**2)) + float(metric[-1, 0]) * parts.model.n_rows
+    on_scores = 0.0
+    for piece in pieces:
+        spread = 1.0 if piece.K is None else largest_row_sum(piece.K) * largest_row_sum(piece.K.T)
+        on_scores += piece.scale * piece.atom.lipschitz() * spread
+    on_scores += sum(2.0 * scaled.scale * scaled.form.norm_bound for scaled in parts.score_forms)
+    curvature = on_scores * design + sum(2.0 * scaled.scale * scaled.form.norm_bound for scaled in parts.weight_forms)
+    return FLATTEST / curvature if curvature > 0.0 else np.inf
 
 
 def run(problem: Problem, start: Iterate, tol: float, first_step: float = 1.0) -> Iterator[Iterate]:
@@ -94,7 +114,8 @@ def run(problem: Problem, start: Iterate, tol: float, first_step: float = 1.0) -
 
     x = prox(np.vstack([start.theta, start.b]), 1e-300)
     point, momentum, (value, grad) = x, 1.0, smooth(x)
-    step = first_step * _longest_step(value, grad, metric)
+    longest = _hopeless_step(parts, metric)
+    step = first_step * _longest_step(value, grad, metric, longest)
     shortest = SHORTEST * step
     while True:
         while True:
@@ -111,5 +132,5 @@ def run(problem: Problem, start: Iterate, tol: float, first_step: float = 1.0) -
         following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
         point = moved + ((momentum - 1.0) / following) * (moved - x)
         x, momentum = moved, following
-        step *= 1.02  # let the step recover from one bad region
+        step = min(1.02 * step, longest)  # let the step recover from one bad region
         value, grad = smooth(point)
