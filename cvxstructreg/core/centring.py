@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 #: Means are far from zero if they are so many times the standard deviation.
 FAR = 30.0
-#: The first rows tell which columns to look at: those where so many of so many entries have the same sign.
-SAME_SIGN, FIRST_ROWS = 12, 16
+#: The first rows tell which columns to look at: half of them are so many times nearer to their median than zero is.
+FIRST_ROWS, NEARER = 16, 8.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +84,9 @@ def _column_shift(model: Model) -> Array:
     if not isinstance(X, np.ndarray):
         return shift
     first = X[:FIRST_ROWS]
-    signs = np.abs(np.sign(first).sum(axis=0))  # of n entries with one sign and m with the other, n - m
-    candidates = np.flatnonzero(signs >= min(2 * SAME_SIGN - FIRST_ROWS, len(first) - 1))
+    middle = np.median(first, axis=0)
+    spread = np.median(np.abs(first - middle), axis=0)
+    candidates = np.flatnonzero((np.abs(middle) >= NEARER * spread) & (middle != 0.0))
     for some in np.array_split(candidates, max(1, candidates.size // 64)):
         values = X[:, some]
         means = values.mean(axis=0)
