@@ -148,7 +148,7 @@ def largest_ratio(indptr: Ints, radii: Floats, q: Floats) -> float:
         if square > worst * radii[g] ** 2:
             if radii[g] > 0.0:
                 worst = square / radii[g] ** 2
-            elif square > 1e-28:
+            elif square > 0.0:
                 return np.inf
     return np.sqrt(worst)
 

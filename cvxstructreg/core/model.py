@@ -32,14 +32,17 @@ class Model:
     """Scores ``F = A theta + 1 b'`` for a design matrix A (n x d): see :class:`Linear` and :class:`Kernel`."""
 
     name = "A"
-    #: design + slack I is positive semidefinite, for a model whose design is a kernel matrix.
-    slack: float = 0.0
 
     def __init__(self, design: Any, intercept: bool) -> None:
         if not isinstance(intercept, bool | np.bool_):
             raise TypeError(f"intercept must be True or False, got {intercept!r}")
         self.design = design
         self.intercept = bool(intercept)
+
+    @property
+    def slack(self) -> float:
+        """design + slack I is positive semidefinite, if the design is a kernel matrix."""
+        return 0.0
 
     @property
     def n_rows(self) -> int:

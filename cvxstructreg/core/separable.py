@@ -46,7 +46,8 @@ class Separable:
     def value(self, w: Array) -> float:
         """S(w), infinite outside the bounds by more than round-off (scores are computed, weights are not)."""
         if self.bounded:
-            slack = 1e-12 * (1.0 + np.abs(w))
+            finite = [np.where(np.isfinite(end), np.abs(end), 0.0) for end in (self.lower, self.upper)]
+            slack = 1e-12 * np.maximum(np.abs(w), np.maximum(*finite)) + 1e-15 * np.abs(w).max(initial=0.0)
             if np.any(w < self.lower - slack) or np.any(w > self.upper + slack):
                 return np.inf
         return float(np.sum(self.weights * np.abs(w)))
@@ -65,7 +66,7 @@ class Separable:
 
     def conj(self, u: Array) -> float:
         """S*(u) = sum_j max over w_j in its interval of u_j w_j - c_j |w_j|, for u in the domain."""
-        outside = np.abs(u - self.absorb(u)) > 1e-12 * (1.0 + np.abs(u))
+        outside = np.abs(u - self.absorb(u)) > 1e-12 * np.abs(u)
         if outside.any():
             return np.inf
         if not self.bounded:

@@ -102,7 +102,7 @@ class BlockNorms(Atom):
             starts = np.array(self.indptr) * u.shape[1]
             return float(largest_ratio(starts, np.array(self.weights), np.ascontiguousarray(u).ravel()))
         norms, free = self.norms(u), self.weights == 0
-        if np.any(norms[free] > 1e-14):
+        if np.any(norms[free] > 0.0):
             return np.inf
         return float(np.max(norms[~free] / self.weights[~free], initial=0.0))
 

@@ -80,7 +80,7 @@ class Ridge(QuadraticPenalty):
     def conj(self, u: Array) -> float:
         """sum u^2 / (4 c)."""
         c = np.broadcast_to(self._column(), u.shape)
-        if np.any(np.abs(u[c == 0]) > 1e-12):
+        if np.any(u[c == 0]):
             return np.inf
         return float(np.sum(u[c > 0] ** 2 / (4.0 * c[c > 0])))
 

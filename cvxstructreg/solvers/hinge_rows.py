@@ -200,7 +200,7 @@ class LinearGeometry:
             H += scaled.scale * (dense.T @ scaled.form.apply(dense))
             pull += scaled.scale * (dense.T @ scaled.form.apply(ones))
             held += scaled.scale * scaled.form.value(ones)
-        if self.free_intercept and held > 1e-12 * len(dense):
+        if self.free_intercept and held > 1e-12 * sum(x.scale * x.form.trace_bound for x in parts.score_forms):
             H = np.block([[H, pull], [pull.T, np.full((1, 1), held)]])
             self.design = np.hstack([to_dense(self.design), np.asarray(self.rows.R.sum(axis=1)).reshape(-1, 1)])
             self.free_intercept, self.holds_intercept = False, True
