@@ -24,7 +24,7 @@ def increasing_root(
         if not unsolved.any():
             break
         low, high = np.where(residual < 0, x, low), np.where(residual > 0, x, high)
-        newton = x - residual / np.maximum(slope, 1e-300)
+        newton = x - residual / np.maximum(slope, 1e-250 * np.maximum(np.abs(residual), 1.0))  # no overflow
         good = (newton > low) & (newton < high) & (np.abs(residual) <= 0.5 * previous)
         x = np.where(unsolved, np.where(good, newton, 0.5 * (low + high)), x)
         previous = np.where(good, np.abs(residual), np.inf)

@@ -110,6 +110,10 @@ class LatentGroupLasso(Atom):
         """The cost of the best decomposition that was found: never too low, so that a gap stays valid."""
         if np.any(z[~self.groups.covered]):
             return np.inf
+        if not self.groups.is_disjoint and np.any(self.groups.weights == 0):  # such groups take their features for free
+            free = np.repeat(self.groups.weights == 0, np.diff(self.groups.indptr))
+            z = z.copy()
+            z[self.groups.indices[free]] = 0.0
         if self.groups.is_disjoint or not np.any(z):
             return float(self.groups.weights @ self.groups.norms(z))
         found = self._shares.norm(z, lambda t: self._part_norms(z, t))

@@ -56,6 +56,8 @@ class LatentShares:
         Shares of the prox are followed from a large step t to smaller ones, where more and more groups have one, until
         they are those of z itself. ``parts(t)`` gives norms of the parts of the prox, better and better ones.
         """
+        if not self.tractable:
+            return None
         a = _squares(z, self.covered)
         t, near = float(np.max(np.sqrt(self.B @ a) / self.weights)), None
         for _ in range(HALVINGS):

@@ -79,7 +79,8 @@ class _Run(WorkingRows):
     def _first_sigma(self) -> float:
         """Multipliers over scores, as the kernel has it, but no more than costs over margins, 1 / (k - 1)."""
         diagonal = float(np.median(self.K_all[self.W, np.arange(len(self.W))]))
-        return min(SIGMA / max(diagonal, np.finfo(float).tiny), self.most_sigma())
+        most = self.most_sigma()
+        return SIGMA / diagonal if diagonal * most > SIGMA else most
 
     def _enter(self) -> None:
         """Prepare everything for a new set of working rows."""
