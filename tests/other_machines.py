@@ -37,7 +37,7 @@ QUICK = [
 ]
 
 # OpenBLAS names the oldest of the processors that share the same code.
-SAME_CODE = {"prescott": {"prescott", "katmai", "coppermine", "northwood", "banias"}}
+SAME_CODE = {"prescott": {"prescott", "katmai", "coppermine", "northwood", "banias"}, "zen": {"zen", "haswell"}}
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 PROCESSORS = ("OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES", "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")
