@@ -29,7 +29,7 @@ from cvxstructreg.penalties.blocks import BlockNorms
 from cvxstructreg.solvers import driver, registry
 
 #: Small problems, few iterations and rare extras: what every run of the tests can afford.
-LIGHT = Settings(time_limit=1.0, max_iter=60, n_points=1, search=0.0, repeat=0.05, threads=0.02)
+LIGHT = Settings(time_limit=0.5, max_iter=40, n_points=1, search=0.0, repeat=0.05, threads=0.02)
 FIXED, FRESH, CHUNK, LARGEST = 300, 50, 25, 10
 
 

@@ -55,7 +55,7 @@ def _rows(problem: csr.Problem, given: dict[str, Any]) -> int:
 def _prox(atom: Any, f: Function, z: Array, size: float, rng: np.random.Generator) -> Iterator[str]:
     """t f(x) + 1/2 ||x - v||^2 is lower at x = prox(v) than nearby, and (v - x) / t is a subgradient there."""
     v, start = z, f(z)
-    t = float(0.5 * np.sum(v**2) / start) if start > 0 else 1.0
+    t = float(0.5 * np.sum(v**2) / start) if start > 1e-9 * size else 1.0
 
     def cost(x: Array) -> float:
         return t * f(x) + 0.5 * float(np.sum((x - v) ** 2))
