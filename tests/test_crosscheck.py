@@ -15,7 +15,6 @@ import pytest
 
 import cvxstructreg as csr
 from cvxstructreg import cli
-from cvxstructreg.core import certificate as certificates
 from cvxstructreg.core.separable import Separable
 from cvxstructreg.crosscheck import Settings, Violation, as_script, check, random_recipe, shrink
 from cvxstructreg.crosscheck import run as runs
@@ -26,11 +25,11 @@ from cvxstructreg.crosscheck.report import as_html, tally
 from cvxstructreg.crosscheck.textbook_program import textbook_optimum
 from cvxstructreg.crosscheck.textbook_value import value
 from cvxstructreg.penalties.blocks import BlockNorms
-from cvxstructreg.solvers import driver, registry
+from cvxstructreg.solvers import registry
 
 #: Small problems, few iterations and rare extras: what every run of the tests can afford.
-LIGHT = Settings(time_limit=0.5, max_iter=40, n_points=1, search=0.0, repeat=0.05, threads=0.02)
-FIXED, FRESH, CHUNK, LARGEST = 300, 50, 25, 10
+LIGHT = Settings(time_limit=0.25, max_iter=40, n_points=1, search=0.0, repeat=0.05, threads=0.02)
+FIXED, FRESH, CHUNK, LARGEST = 300, 50, 25, 8
 
 
 def violations(seed: int, numbers: range) -> list[str]:
@@ -109,32 +108,39 @@ def test_a_gradient_with_a_wrong_sign_is_found(monkeypatch):
     assert first_found({"atom"}, with_term("Logistic"))
 
 
+def with_solutions(monkeypatch, change):
+    """Every solution is changed on its way to the user."""
+    right = csr.Problem.solve
+    monkeypatch.setattr(csr.Problem, "solve", lambda self, *given, **more: change(right(self, *given, **more)))
+
+
 def test_a_certificate_that_proves_a_little_too_much_is_found(monkeypatch):
-    right = certificates._from_bound
+    def optimistic(solution):
+        proof = solution.certificate
+        bound = min(proof.lower_bound + 1e-4 * abs(proof.objective), proof.objective)
+        changed = dataclasses.replace(proof, lower_bound=bound, gap=proof.objective - bound)
+        return dataclasses.replace(solution, certificate=changed)
 
-    def optimistic(problem, kind, objective, bound):
-        return right(problem, kind, objective, min(bound + 1e-4 * abs(objective), objective))
-
-    monkeypatch.setattr(certificates, "_from_bound", optimistic)
+    with_solutions(monkeypatch, optimistic)
     assert first_found({"bound"}, with_term("Squared", "SquaredHinge"))
 
 
 def test_a_status_that_does_not_match_the_gap_is_found(monkeypatch):
-    right = driver._Run._finish
-    monkeypatch.setattr(
-        driver._Run, "_finish", lambda self, *more: dataclasses.replace(right(self, *more), status="optimal")
-    )
+    with_solutions(monkeypatch, lambda solution: dataclasses.replace(solution, status="optimal"))
     assert first_found({"status"}, lambda recipe: True, most=200)
 
 
+def test_a_relative_gap_that_is_too_small_is_found(monkeypatch):
+    def flattered(solution):
+        proof = dataclasses.replace(solution.certificate, relative_gap=0.5 * solution.certificate.relative_gap)
+        return dataclasses.replace(solution, certificate=proof)
+
+    with_solutions(monkeypatch, flattered)
+    assert first_found({"status"}, lambda recipe: True)
+
+
 def test_a_solver_that_vouches_for_a_wrong_point_is_found(monkeypatch):
-    right = driver._Run._finish
-
-    def elsewhere(self, *more):
-        solution = right(self, *more)
-        return dataclasses.replace(solution, coef=1.01 * solution.coef)
-
-    monkeypatch.setattr(driver._Run, "_finish", elsewhere)
+    with_solutions(monkeypatch, lambda solution: dataclasses.replace(solution, coef=1.01 * solution.coef))
     assert first_found({"objective"}, with_term("Squared"))
 
 
@@ -154,13 +160,12 @@ def test_a_warning_of_numpy_is_found(monkeypatch):
 
 
 def test_results_that_are_not_repeated_are_found(monkeypatch):
-    rng, right = np.random.default_rng(0), driver._Run._finish
+    rng = np.random.default_rng(0)
 
-    def shaken(self, *more):
-        solution = right(self, *more)
+    def shaken(solution):
         return dataclasses.replace(solution, coef=solution.coef * (1.0 + 1e-15 * rng.integers(1, 5)))
 
-    monkeypatch.setattr(driver._Run, "_finish", shaken)
+    with_solutions(monkeypatch, shaken)
     assert first_found({"repetition"}, with_term("Squared"), settings=dataclasses.replace(LIGHT, repeat=1.0))
 
 

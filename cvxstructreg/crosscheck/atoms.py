@@ -67,7 +67,7 @@ def _prox(atom: Any, f: Function, z: Array, size: float, rng: np.random.Generato
     best = min(cost(other) for other in others)
     if not found <= best + PROX * scale:
         yield f"prox at t = {t:.3g}: {float(found)!r}, but {float(best)!r} nearby"
-    if has_conjugate(atom):
+    if has_conjugate(atom) and start > 1e-9 * size:
         yield from _conjugate(atom, f, x, (v - x) / t, z)
 
 
