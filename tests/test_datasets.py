@@ -319,7 +319,7 @@ def test_a_download_that_cannot_be_stored_is_used_all_the_same(tmp_path, posts, 
     assert len(bunch.data) == len(posts)
 
 
-@pytest.mark.parametrize("content", [b"no archive", gzip.compress(b"nor this"), b""])
+@pytest.mark.parametrize("content", [b"no archive", gzip.compress(b"nor this"), b""], ids=["text", "gzip", "empty"])
 def test_broken_archives(tmp_path, content):
     (tmp_path / "20news-bydate.tar.gz").write_bytes(content)
     with pytest.raises(DataFormatError, match=r"20news-bydate.tar.gz is no tar archive, or a damaged one"):

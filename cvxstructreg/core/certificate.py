@@ -145,6 +145,7 @@ def _from_bound(problem: Problem, kind: str, objective: float, bound: float) -> 
         return None
     if gap < 0.0:  # some formula is not as accurate as was charged: charge ten times what was seen
         gap = -10.0 * gap
+    gap = float(gap)
     return Certificate(kind, objective, objective - gap, gap, gap / scale)
 
 

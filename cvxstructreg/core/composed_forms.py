@@ -56,6 +56,10 @@ class PowerForm(QuadraticForm):
         """The same power of (an upper bound of) the largest eigenvalue of L."""
         return QuadraticForm(matrix=self.base).largest_eigenvalue ** self.power
 
+    def product_size(self, x: Array) -> Array:
+        """The largest of all entries."""
+        return np.full(x.shape, self.norm_bound * float(np.abs(x).max(initial=0.0)))
+
     @cached_property
     def norm_bound(self) -> float:
         """The same power of that of L."""
@@ -132,6 +136,10 @@ class PulledForm(QuadraticForm):
         sizes = abs(self.design)
         bound = float(sizes.sum(axis=0).max()) * float(sizes.sum(axis=1).max())
         return self.form.largest_eigenvalue * bound
+
+    def product_size(self, x: Array) -> Array:
+        """The largest of all entries."""
+        return np.full(x.shape, self.norm_bound * float(np.abs(x).max(initial=0.0)))
 
     @cached_property
     def norm_bound(self) -> float:

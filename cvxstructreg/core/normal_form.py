@@ -86,6 +86,10 @@ class ScaledForm:
         """scale * x'Mx."""
         return self.scale * self.form.value(x)
 
+    def grad_noise(self, x: Array) -> Array:
+        """The round-off in each entry of the gradient."""
+        return (0.5 * UNIT * self.scale) * self.form.product_size(x)
+
     def grad_error(self, x: Array) -> float:
         """The norm of the round-off in the gradient; few numbers are added for an entry of a sparse product."""
         return 0.5 * UNIT * self.scale * self.form.norm_bound * float(np.linalg.norm(x))

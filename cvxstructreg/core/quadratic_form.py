@@ -136,6 +136,11 @@ class QuadraticForm:
         residual = self._residual(w)
         return float(np.sum(residual**2)), np.asarray(self._adjoint_factor @ residual)
 
+    def product_size(self, x: Array) -> Array:
+        """For each entry of M x about the size of the numbers that add up to it: |M_jk|^2 <= M_jj M_kk."""
+        roots = np.sqrt(self.main_diagonal)[:, None]
+        return np.asarray(roots * np.linalg.norm(roots * x, axis=0))
+
     @cached_property
     def norm_bound(self) -> float:
         """An upper bound of the norm of |M| from sums of rows and columns: round-off is measured by it."""
@@ -257,6 +262,10 @@ class DiagonalForm(QuadraticForm):
     def main_diagonal(self) -> Array:
         """The weights."""
         return self._weights
+
+    def product_size(self, x: Array) -> Array:
+        """M |x|."""
+        return self.apply(np.abs(x))
 
     @cached_property
     def norm_bound(self) -> float:

@@ -108,14 +108,14 @@ class WeightDual:
         self.unit = score_unit(start.total, known[0])
         sizes = np.linalg.norm(start.total, axis=0) + start.error / UNIT
         self.noise = UNIT * parts.column_norms[:, None] * sizes  # the round-off in the pull
-        self.form_error = sum(scaled.grad_error(start.theta) for scaled in parts.weight_forms)
+        for scaled in parts.weight_forms:  # and in the gradients of quadratic terms
+            self.noise += scaled.grad_noise(start.theta)
         self.points = [dual_point(piece, start.theta, dual.get(piece.number)) for piece in parts.weight_pieces]
         self.taken = self._sum(self.points)
         if self.points:  # and in what the pieces take
             size = float(np.sqrt(sum(float(np.vdot(q, q)) for q in self.points)))
             self.noise = self.noise + (UNIT * size) * parts.piece_roots[:, None]
-        self.round_off = start.round_off(parts) + self.form_error * float(np.linalg.norm(start.theta))
-        self.round_off += float(np.vdot(self.noise, np.abs(start.theta)))
+        self.round_off = start.round_off(parts) + float(np.vdot(self.noise, np.abs(start.theta)))
         # on many groups sweeps are dear, and who has a dual point has made them
         self.large = sum(q.size for q in self.points) >= COMPILE_FROM
         given = all(piece.number in dual for piece in parts.weight_pieces)
@@ -159,7 +159,7 @@ class WeightDual:
         dropped = 0.0
         where = np.nonzero(excess if not self.any_ridged else np.where(self.ridged, 0.0, excess))
         if where[0].size:
-            small = np.abs(excess[where]) <= DROPPED * (self.noise[where] + UNIT * np.abs(self.gradient[where]))
+            small = np.abs(excess[where]) <= DROPPED * self.noise[where]
             at = where[0][small], where[1][small]
             dropped = float(np.vdot(np.abs(excess[at]), self._reach(at)))
             excess[at] = 0.0
@@ -204,10 +204,7 @@ class WeightDual:
             return 0.0
         held = self.ridged[:, 0]
         ridge, noise, excess = self.parts.ridge[held][:, None], self.noise[held], np.abs(excess[held])
-        paid = float(np.sum(noise * (2.0 * excess + noise) / ridge))
-        least = float(ridge.min())
-        paid += self.form_error * (2.0 * float(np.linalg.norm(excess)) + self.form_error) / least
-        return 0.25 * paid
+        return 0.25 * float(np.sum(noise * (2.0 * excess + noise) / ridge))
 
     def _scaled_down(self, points: list[Array], taken: Array, stuck: Array) -> float:
         """All dual points times the largest s <= 1 that makes them feasible, where ``stuck`` is too much."""
