@@ -163,6 +163,8 @@ def _newton_step(parts: NormalForm, columns: Array, directions: Array, scores: A
     else:
         step = np.asarray(np.linalg.lstsq((flat + flat.T) / 2, gradient.ravel(), rcond=1e-13)[0].reshape(m, k), float)
     longest = float(np.abs(step).max(initial=0.0))
+    if not np.isfinite(longest):
+        return np.zeros_like(gradient)
     return np.asarray(step if longest <= LONGEST else step * (LONGEST / longest))
 
 

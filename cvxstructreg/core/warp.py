@@ -170,6 +170,7 @@ class Warp:
         self.is_rough = False  # whether a solution was refined to ``accuracy`` only, and more could be had
         self.nodes = nodes = operator.touched
         self.by_edges = operator.n_edges < len(nodes)
+        self.changes_nothing = operator.is_zero or not len(nodes)
         size = min(operator.n_edges, len(nodes))
         require_memory(
             16.0 * size * size,
@@ -184,7 +185,7 @@ class Warp:
     @property
     def can_be_rough(self) -> bool:
         """Whether :meth:`rough` is faster than :meth:`solve`."""
-        return not self.operator.is_zero and not self.by_edges and len(self.nodes) >= ROUGH_FROM
+        return not self.changes_nothing and not self.by_edges and len(self.nodes) >= ROUGH_FROM
 
     def rough(self, Y: Array) -> Array:
         """X up to single precision, which :meth:`improved` makes good."""
@@ -199,7 +200,7 @@ class Warp:
         return self.solve(Y)
 
     def _by(self, solve_nodes: Callable[[Array], Array], Y: Array) -> Array:
-        if self.operator.is_zero:
+        if self.changes_nothing:
             return Y.copy()
         if self.by_edges:
             N = self.operator.factor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -122,10 +123,22 @@ class LatentGroupLasso(Atom):
     def _norm_by_cvxpy(self, z: Array) -> float:
         unit = power_of_two(float(np.abs(z).max()))  # the tolerances of a cone solver are absolute
         copies = self._decomposition(cp.Constant(z / unit))
-        QuietProblem(cp.Minimize(self._blocks[0].expr(copies))).solve(
-            solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10, **deadline.clarabel_limit()
-        )
+        with suppress(cp.SolverError):
+            QuietProblem(cp.Minimize(self._blocks[0].expr(copies))).solve(
+                solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10, **deadline.clarabel_limit()
+            )
+        if copies.value is None:
+            return self._blocks[0].value(self._cheapest_copies(z))
         return unit * self._blocks[0].value(np.asarray(copies.value, dtype=float))
+
+    def _cheapest_copies(self, z: Array) -> Array:
+        """Every feature in the cheapest of its groups: some decomposition of z, if no better one is found."""
+        indices, costs = self.groups.indices, np.repeat(self.groups.weights, np.diff(self.groups.indptr))
+        order = np.lexsort((costs, indices))
+        _, first = np.unique(indices[order], return_index=True)
+        copies = np.zeros((len(indices), z.shape[1]))
+        copies[order[first]] = z[indices[order[first]]]
+        return copies
 
     def prox(self, v: Array, t: float) -> Array:
         """E'q, where the copies q explain v at cost t c_g ||q_g||."""

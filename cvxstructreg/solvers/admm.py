@@ -165,13 +165,17 @@ def _balanced(blocks: list[_Block], before: list[Array], sizes: Array, rho: floa
 
 
 def _factor(matrix: Array) -> tuple[Any, float]:
-    """The Cholesky factor of matrix + shift I, and the shift, which is as small as round-off allows."""
-    shift = 1e-14 * (float(np.trace(matrix)) / len(matrix) or 1.0)
+    """The Cholesky factor of matrix + shift I, and how much of the shift pulls towards the last point.
+
+    Round-off may leave eigenvalues slightly below zero. If all of the shift pulled, weights would grow along these a
+    little in every iteration; a tenth of the shift is a ridge that outweighs the round-off.
+    """
+    shift = 1e-12 * (float(np.trace(matrix)) / len(matrix) or 1.0) + 1e-14 * float(np.trace(matrix))
     while True:
         shifted = matrix.copy()
         np.einsum("ii->i", shifted)[:] += shift
         try:
-            return scipy.linalg.cho_factor(shifted, overwrite_a=True), shift
+            return scipy.linalg.cho_factor(shifted, overwrite_a=True), 0.9 * shift
         except np.linalg.LinAlgError:
             shift *= 10.0
 
