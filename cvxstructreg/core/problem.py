@@ -139,8 +139,9 @@ class Problem:
         total += sum(scaled.value(scores) for scaled in parts.score_forms)
         total += parts.quadratic_value(theta) if quadratic is None else quadratic
         if parts.rkhs:
-            total += parts.rkhs * max(0.0, float(np.sum(theta * (scores - b))))
-            total += sum(scaled.value(scores - b) for scaled in parts.function_forms)
+            h = self.model.scores(theta, np.zeros_like(b))  # not scores - b: a large b would cost digits
+            total += parts.rkhs * max(0.0, float(np.sum(theta * h)))
+            total += sum(scaled.value(h) for scaled in parts.function_forms)
         if parts.separable is not None:
             total += parts.separable.value(theta)
         # a term's own value may know better than its split, so weight pieces go by their atoms

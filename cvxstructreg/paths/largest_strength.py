@@ -17,10 +17,14 @@ from cvxstructreg.core.normal_form import NormalForm
 from cvxstructreg.core.objective import Objective, Term
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.quadratic_penalty import MatrixPenalty
+from cvxstructreg.core.quiet import muted, warn
 from cvxstructreg.paths.strength import checked_terms, with_strength
+from cvxstructreg.solvers import InaccurateWarning
 
 #: How well the rest of the model is fitted, and how well the gauge of its gradient is computed.
 FIT_TOL, GAUGE_TOL = 1e-12, 1e-9
+#: Iterations of that fit, and the gap beyond which the user is warned.
+FIT_STEPS, FIT_ENOUGH = 2_000, 1e-6
 #: Strengths found by iteration are rounded up by this part, so that the weights are zero there.
 ROUND_UP = 1e-7
 
@@ -113,7 +117,11 @@ def at_zero(problem: Problem, others: tuple[Term, ...], held: Any) -> tuple[Arra
         )
     else:
         design, forms = np.zeros((model.n_rows, 1)), (Term(MatrixPenalty(np.eye(1)), 1.0, "weights"),)
-    rest = Problem(Linear(design, model.intercept), Objective(on_scores + forms)).solve(tol=FIT_TOL)
+    fit = Problem(Linear(design, model.intercept), Objective(on_scores + forms))
+    with muted(InaccurateWarning):  # round-off may not allow the proof of as much; the fit is then as good as can be
+        rest = fit.solve(tol=FIT_TOL, max_iter=FIT_STEPS)
+    if not rest.certificate.error <= FIT_ENOUGH:
+        warn(f"lambda_max: the fit without the penalty is known only to {rest.certificate}", InaccurateWarning, 4)
     theta = np.zeros(parts.shape)
     small, b = rest.problem.shaped(rest.coef, rest.intercept)
     if free.size:

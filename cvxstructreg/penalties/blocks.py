@@ -96,13 +96,14 @@ class BlockNorms(Atom):
 
     def dual_norm(self, u: Array) -> float:
         """max_g ||u_g|| / c_g; infinite if a block without cost is not zero."""
-        if compiled_pays(u.size):
+        free = self.weights == 0
+        if compiled_pays(u.size) and not free.any():
             from cvxstructreg.core.kernels_groups import largest_ratio
 
             starts = np.array(self.indptr) * u.shape[1]
             return float(largest_ratio(starts, np.array(self.weights), np.ascontiguousarray(u).ravel()))
-        norms, free = self.norms(u), self.weights == 0
-        if np.any(norms[free] > 0.0):
+        norms = self.norms(u)
+        if np.any(norms[free] > 1e-14 * norms.max(initial=0.0)):  # what round-off leaves of zero
             return np.inf
         return float(np.max(norms[~free] / self.weights[~free], initial=0.0))
 

@@ -69,7 +69,7 @@ class L1(Atom):
     def dual_norm(self, u: Array) -> float:
         """max_j |u_j| / c_j; infinite if a feature without cost is not zero."""
         c = np.broadcast_to(self.separable().weights, u.shape)
-        if np.any(u[c == 0]):
+        if np.any(np.abs(u[c == 0]) > 1e-14 * np.abs(u).max(initial=0.0)):  # what round-off leaves of zero
             return np.inf
         return float(np.max(np.abs(u[c > 0]) / c[c > 0], initial=0.0))
 
