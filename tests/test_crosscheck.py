@@ -28,7 +28,7 @@ from cvxstructreg.penalties.blocks import BlockNorms
 from cvxstructreg.solvers import registry
 
 #: Small problems, few iterations and rare extras: what every run of the tests can afford.
-LIGHT = Settings(time_limit=0.25, max_iter=40, n_points=1, search=0.0, repeat=0.05, threads=0.02)
+LIGHT = Settings(time_limit=0.25, other_limit=0.25, max_iter=40, n_points=1, search=0.0, repeat=0.05, threads=0.02)
 FIXED, FRESH, CHUNK, LARGEST = 300, 50, 25, 8
 
 
@@ -130,6 +130,11 @@ def test_a_status_that_does_not_match_the_gap_is_found(monkeypatch):
     assert first_found({"status"}, lambda recipe: True, most=200)
 
 
+def test_a_minimiser_that_is_denied_is_found(monkeypatch):
+    with_solutions(monkeypatch, lambda solution: dataclasses.replace(solution, status="no_minimiser"))
+    assert first_found({"status"}, with_term("Logistic"))
+
+
 def test_a_relative_gap_that_is_too_small_is_found(monkeypatch):
     def flattered(solution):
         proof = dataclasses.replace(solution.certificate, relative_gap=0.5 * solution.certificate.relative_gap)
@@ -179,7 +184,7 @@ def test_a_limit_that_is_not_kept_is_found(monkeypatch):
         yield from right(problem, start, tol, **options)
 
     monkeypatch.setattr(registry.SOLVERS[-1], "run", slow)
-    settings = dataclasses.replace(LIGHT, time_limit=0.01, solvers=("cvxpy",), textbook=False, atoms=False)
+    settings = dataclasses.replace(LIGHT, other_limit=0.01, solvers=("cvxpy",), textbook=False, atoms=False)
     monkeypatch.setattr("cvxstructreg.crosscheck.checks.GRACE", 0.1)
     found = check(random_recipe(7, 0, LARGEST), settings).violations
     assert [violation.kind for violation in found] == ["time"]
