@@ -41,7 +41,7 @@ class Settings:
     max_iter: int = 300
     solvers: tuple[str, ...] | None = None
     points: tuple[str, ...] | None = None
-    n_points: int = 3
+    n_points: int = 2
     textbook: bool = True
     atoms: bool = True
     search: float = 0.05
