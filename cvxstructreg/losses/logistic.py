@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import cvxpy as cp
 import numpy as np
-from scipy.special import expit, xlogy
+from scipy.special import expit, xlog1py, xlogy
 
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.monotone_root import increasing_root
@@ -81,7 +81,7 @@ class Logistic(BinaryLoss):
         if np.any((q < -1e-12) | (q > 1.0 + 1e-12)) or np.any(u[s == 0]):
             return np.inf
         q = np.clip(q, 0.0, 1.0)
-        return float(np.sum(s * (xlogy(q, q) + xlogy(1.0 - q, 1.0 - q))))
+        return float(np.sum(s * (xlogy(q, q) + xlog1py(1.0 - q, -q))))  # log(1 - q) would lose the digits of a small q
 
     def dual_box(self) -> tuple[Array, Array]:
         """-y u / s in [0, 1]."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import cvxpy as cp
 import numpy as np
-from scipy.special import xlogy
+from scipy.special import xlog1py, xlogy
 
 from cvxstructreg.core.atom import Array, freeze
 from cvxstructreg.core.loss import Loss, encode_multiclass
@@ -121,8 +121,12 @@ class Multinomial(Loss):
         return x
 
     def _probabilities(self, u: Array) -> Array:
+        return self.y + self._over_weights(u)
+
+    def _over_weights(self, u: Array) -> Array:
+        """u / s, zero for rows of weight zero."""
         s = self.weight_column
-        return self.y + np.where(s > 0, u / np.where(s > 0, s, 1.0), 0.0)
+        return np.where(s > 0, u / np.where(s > 0, s, 1.0), 0.0)
 
     def conj(self, u: Array) -> float:
         """sum s p log p with p = onehot(y) + u / s on the simplex."""
@@ -131,7 +135,9 @@ class Multinomial(Loss):
         if off_simplex or np.any(u[self.sample_weight == 0]):
             return np.inf
         p = np.maximum(p, 0.0)
-        return float(np.sum(self.weight_column * xlogy(p, p)))
+        # the own class has p = 1 + u / s, of which log(p) would lose the digits of a small u
+        logs = np.where(self.y > 0, xlog1py(p, np.clip(self._over_weights(u), -1.0, 0.0)), xlogy(p, p))
+        return float(np.sum(self.weight_column * logs))
 
     def into_domain(self, u: Array) -> Array:
         """Probabilities that are nonnegative and sum to one."""
