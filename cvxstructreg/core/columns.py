@@ -53,12 +53,13 @@ def accept_vectors(cls: type) -> None:
 
 
 # Solvers call these methods in their loops, mostly with float arrays of two dimensions. For these there is one wrapper
-# for each number of arguments, as ``*arguments`` would take twice the time; all else is left to ``_call``.
+# for each number of arguments, as ``*arguments`` would take twice the time; all else is left to ``_call``. Arrays from
+# compiled loops have a dtype that is equal to NumPy's own, but another object.
 
 
 def _of_one_argument(method: _Method) -> _Method:
     def on_columns(self: Any, z: Any = _MISSING, **named: Any) -> Any:
-        if type(z) is _MATRIX and z.ndim == 2 and z.dtype is _FLOAT and not named:
+        if type(z) is _MATRIX and z.ndim == 2 and (z.dtype is _FLOAT or z.dtype == _FLOAT) and not named:
             self.check_shape(z.shape)
             return method(self, z)
         return _call(method, self, (z,), named)
@@ -68,7 +69,8 @@ def _of_one_argument(method: _Method) -> _Method:
 
 def _of_two_arguments(method: _Method) -> _Method:
     def on_columns(self: Any, v: Any = _MISSING, t: Any = _MISSING, **named: Any) -> Any:
-        if type(v) is _MATRIX and v.ndim == 2 and v.dtype is _FLOAT and t is not _MISSING and not named:
+        is_float = type(v) is _MATRIX and v.ndim == 2 and (v.dtype is _FLOAT or v.dtype == _FLOAT)
+        if is_float and t is not _MISSING and not named:
             self.check_shape(v.shape)
             return method(self, v, t)
         return _call(method, self, (v, t), named)
@@ -78,7 +80,7 @@ def _of_two_arguments(method: _Method) -> _Method:
 
 def _of_two_arrays(method: _Method) -> _Method:
     def on_columns(self: Any, z: Any = _MISSING, p: Any = _MISSING, **named: Any) -> Any:
-        if type(z) is type(p) is _MATRIX and z.ndim == 2 and z.dtype is p.dtype is _FLOAT and z.shape == p.shape:
+        if type(z) is type(p) is _MATRIX and z.ndim == 2 and z.dtype == p.dtype == _FLOAT and z.shape == p.shape:
             self.check_shape(z.shape)
             return method(self, z, p)
         return _call(method, self, (z, p), named)
