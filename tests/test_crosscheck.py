@@ -28,15 +28,10 @@ from cvxstructreg.penalties.blocks import BlockNorms
 from cvxstructreg.solvers import registry
 
 #: Small problems, few iterations and rare extras: what every run of the tests can afford.
-<<<<<<< HEAD
-LIGHT = Settings(time_limit=0.25, other_limit=0.25, max_iter=40, n_points=1, search=0.0, repeat=0.05, threads=0.02)
-FIXED, FRESH, CHUNK, LARGEST = 300, 50, 25, 8
-=======
 LIGHT = Settings(
     time_limit=0.08, other_limit=0.05, max_iter=30, n_points=1, certify=0.3, search=0.0, repeat=0.05, threads=0.02
 )
 FIXED, FRESH, CHUNK, LARGEST = 300, 50, 25, 7
->>>>>>> a5d0599 (Cross-check: quicker tests)
 
 
 def violations(seed: int, numbers: range) -> list[str]:

@@ -35,6 +35,8 @@ NEVER_REACHED = ("Logistic", "Multinomial")
 SHIFT = {"float64": 1e-8, "float32": 2e-5}
 #: A time limit may be exceeded by a factor of two and so many seconds.
 GRACE = 1.0
+#: What is done for a share of the problems only.
+SHARES = ("certify", "search", "repeat", "threads")
 #: No further points are certified after so many seconds.
 PATIENT = 0.2
 #: The points that are certified: zero, near the best point by relative noise of these sizes, and far away.
@@ -74,7 +76,7 @@ class _Check:
         self.first = ""  # the solver that "auto" takes
         self.points: dict[str, tuple[Array, Array, Value]] = {}
         self.bounds: dict[str, tuple[float, Value]] = {}
-        self.chosen = {what: self.rng.random() < getattr(settings, what) for what in ("search", "repeat", "threads")}
+        self.chosen = {what: self.rng.random() < getattr(settings, what) for what in SHARES}
 
     def everything(self) -> None:
         """The whole programme."""
@@ -263,7 +265,7 @@ class _Check:
 
     def certify_all(self, problem: csr.Problem) -> None:
         """Certificates of zero, of points near the best one and of points far away."""
-        if self.status in ("refused", "failed"):
+        if self.status in ("refused", "failed") or not self.chosen["certify"]:
             return
         points, began = self.perturbed(), time.process_time()
         some = self.rng.permutation(list(points))[: self.settings.n_points].tolist()

@@ -32,7 +32,7 @@ class Settings:
 
     The solver that "auto" takes has ``time_limit`` seconds, all others ``other_limit`` seconds and ``max_iter``
     iterations. ``solvers`` and ``points`` are names; None stands for all solvers and for ``n_points`` of the
-    points. ``search``, ``repeat`` and ``threads`` are shares of the problems.
+    points. ``certify``, ``search``, ``repeat`` and ``threads`` are shares of the problems.
     """
 
     tol: float = 1e-6
@@ -44,6 +44,7 @@ class Settings:
     n_points: int = 2
     textbook: bool = True
     atoms: bool = True
+    certify: float = 1.0
     search: float = 0.05
     repeat: float = 0.25
     threads: float = 0.05

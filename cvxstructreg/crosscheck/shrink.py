@@ -20,7 +20,7 @@ def shrink(
     recipe: Recipe, violation: Violation, settings: Settings | None = None, seconds: float = 20.0
 ) -> tuple[Recipe, Violation]:
     """A smaller recipe with the same kind of violation at the same place, found within some seconds of CPU time."""
-    wide = replace(settings or Settings(), n_points=len(NEARBY) + 3)
+    wide = replace(settings or Settings(), n_points=len(NEARBY) + 3, certify=1.0)
     for chosen in (_narrowed(wide, violation), wide):  # what does not show alone may need all the others
 
         def persists(candidate: Recipe, chosen: Settings = chosen) -> Violation | None:
