@@ -84,8 +84,8 @@ def _column_shift(model: Model) -> Array:
     if not isinstance(X, np.ndarray):
         return shift
     first = X[:FIRST_ROWS]
-    middle = np.median(first, axis=0)
-    spread = np.median(np.abs(first - middle), axis=0)
+    middle = first.sum(axis=0) / len(first)
+    spread = np.abs(first - middle).sum(axis=0) / len(first)
     candidates = np.flatnonzero((np.abs(middle) >= NEARER * spread) & (middle != 0.0))
     for some in np.array_split(candidates, max(1, candidates.size // 64)):
         values = X[:, some]

@@ -68,7 +68,7 @@ class Loss(Atom):
         return np.clip(u, *self.dual_box()) if self.can("dual_box") else u
 
     def constants(self) -> list[Array]:
-        """Rows of scores, equal for all examples, at which a loss without gradient may be smallest."""
+        """Rows of scores, equal for all examples, at which the loss is smallest, or may be if it has no gradient."""
         return [np.zeros(self.n_outputs)]
 
     @needs("dual_box")

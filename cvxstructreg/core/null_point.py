@@ -67,6 +67,9 @@ def _find(problem: Problem) -> NullPoint:
     at_zero = problem.value_at(theta, b, scores)
     none = np.zeros((len(theta), 0))
     if parts.scores_are_smooth:
+        if parts.model.intercept and len(parts.score_pieces) == 1 and isinstance(parts.score_pieces[0].atom, Loss):
+            guess = parts.score_pieces[0].atom.constants()[0]  # the best one already, without other terms
+            scores, b = scores + guess, b + guess
         _, b, scores = refit(parts, theta, b, scores, none)
     elif parts.model.intercept:
         candidates = [row for p in parts.score_pieces if isinstance(p.atom, Loss) for row in p.atom.constants()]

@@ -83,6 +83,11 @@ class Logistic(BinaryLoss):
         q = np.clip(q, 0.0, 1.0)
         return float(np.sum(s * (xlogy(q, q) + xlog1py(1.0 - q, -q))))  # log(1 - q) would lose the digits of a small q
 
+    def constants(self) -> list[Array]:
+        """The logarithm of the odds of the classes."""
+        positive = float(np.sum(self.sample_weight[self.y[:, 0] > 0]))
+        return [np.array([np.log(positive) - np.log(float(np.sum(self.sample_weight[self.y[:, 0] < 0])))])]
+
     def dual_box(self) -> tuple[Array, Array]:
         """-y u / s in [0, 1]."""
         return np.minimum(0.0, -self.y * self.weight_column), np.maximum(0.0, -self.y * self.weight_column)

@@ -139,6 +139,10 @@ class Multinomial(Loss):
         logs = np.where(self.y > 0, xlog1py(p, np.clip(self._over_weights(u), -1.0, 0.0)), xlogy(p, p))
         return float(np.sum(self.weight_column * logs))
 
+    def constants(self) -> list[Array]:
+        """The logarithms of the shares of the classes."""
+        return [np.log(np.ravel(self.weight_column.T @ self.y) / float(np.sum(self.sample_weight)))]
+
     def into_domain(self, u: Array) -> Array:
         """Probabilities that are nonnegative and sum to one."""
         p = np.maximum(self._probabilities(u), 0.0)

@@ -84,6 +84,10 @@ class Squared(Loss):
             return np.inf
         return float(np.sum(u * self.y) + 0.5 * np.sum(u[s > 0] ** 2 / s[s > 0]))
 
+    def constants(self) -> list[Array]:
+        """The weighted means of the targets."""
+        return [np.ravel(self.weight_column.T @ self.y) / float(np.sum(self.sample_weight))]
+
     def dual_box(self) -> tuple[Array, Array]:
         """The whole line, or {0} for a row of weight zero."""
         width = np.broadcast_to(np.where(self.weight_column > 0, np.inf, 0.0), self.y.shape)
