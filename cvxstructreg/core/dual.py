@@ -22,6 +22,9 @@ from cvxstructreg.core.round_off import REACH, UNIT
 from cvxstructreg.core.weight_dual import Dual, Known, Quadratic, WeightDual, dual_point, score_unit
 from cvxstructreg.core.weight_dual import ScoreDual as ScoreDual
 
+#: Column sums that are round-off, relative to the absolute values that they add up.
+BALANCED = 1e-11
+
 
 def lower_bound(
     parts: NormalForm,
@@ -128,8 +131,8 @@ def _score_dual(
     return None
 
 
-def _with_errors(parts: NormalForm, start: ScoreDual, b: Array, objective: float) -> ScoreDual:
-    """The dual points with the round-off in their total, and what their imbalance costs.
+def _with_errors(parts: NormalForm, start: ScoreDual, b: Array, objective: float) -> ScoreDual | None:
+    """The dual points with the round-off in their total, and what their imbalance costs; None if it is no round-off.
 
     Column sums r that are not zero add r'b* to the bound, with the intercepts b* of the optimum. These are taken to be
     within ``REACH`` times the size of the scores without intercept, or of a score that changes the objective by its own
@@ -142,6 +145,8 @@ def _with_errors(parts: NormalForm, start: ScoreDual, b: Array, objective: float
     imbalance = 0.0
     if parts.model.intercept:
         sums = start.total.sum(axis=0, dtype=np.longdouble).astype(float)
+        if np.any(np.abs(sums) > BALANCED * np.abs(start.total).sum(axis=0) + REACH * error):
+            return None
         unit = score_unit(start.total, objective)
         reach = REACH * np.maximum(np.abs(start.scores - b).max(axis=0), unit)
         imbalance = float(np.sum(np.abs(sums) * reach - sums * b))

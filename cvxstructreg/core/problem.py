@@ -162,7 +162,11 @@ class Problem:
     def _linear(self) -> Problem:
         assert isinstance(self.model, Kernel)
         if self.has_factor_coordinates:
-            return Problem(Linear(self.model.factor(), self.model.intercept), Objective(self.terms))
+            factor = self.model.factor()
+            none = Term(MatrixPenalty(np.eye(factor.shape[1])), 0.0, "weights")
+            # a term of strength zero stands for the number of weights that there were
+            terms = [none if term.target == "weights" and term.scale == 0 else term for term in self.terms]
+            return Problem(Linear(factor, self.model.intercept), Objective(tuple(terms)))
         gram = self.model.design
         norm = MatrixPenalty(gram)
         terms = [Term(norm, term.scale, "weights") if term.target == "function" else term for term in self.terms]

@@ -66,9 +66,9 @@ class Diagonal:
         """G^-T H G^-1 v."""
         if v.dtype == np.float64:
             return self.pull(self.curvature.times(self.to_weights(v)))
-        bent = self.curvature.times(self.to_weights(v))
+        bent = self.curvature.times(self.to_weights(v))  # which may come in double precision
         bent *= self.unit**2
-        return self.pull(bent)
+        return np.asarray(self._single * bent, dtype=np.float32)
 
     @cached_property
     def compiled(self) -> tuple[tuple[Any, ...], int] | None:
