@@ -36,7 +36,7 @@ class Settings:
     """
 
     tol: float = 1e-6
-    time_limit: float = 2.0
+    time_limit: float = 1.0
     other_limit: float = 0.5
     max_iter: int = 300
     solvers: tuple[str, ...] | None = None

@@ -24,7 +24,7 @@ def as_script(recipe: Recipe, violation: Violation, settings: Settings | None = 
     <BLANKLINE>
     X = np.array([[2.0]])
     problem = csr.Problem(csr.Linear(X, intercept=False), csr.Squared([3.0]))
-    solution = problem.solve(solver='admm', tol=1e-06, time_limit=2.0)
+    solution = problem.solve(solver='admm', tol=1e-06, time_limit=1.0)
     print(solution, solution.certificate)
     """
     tol, limit = (settings or Settings()).tol, (settings or Settings()).time_limit
