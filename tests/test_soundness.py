@@ -5,6 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.isotonic import isotonic_regression
 
 import cvxstructreg as csr
@@ -238,3 +239,40 @@ def test_classes_of_the_multinomial_loss_that_are_separated():
         assert csr.Problem(csr.Linear(X), csr.Multinomial(y)).solve(max_iter=200).status == "no_minimiser"
     overlapping = csr.Problem(csr.Linear(X), csr.Multinomial(rng.permutation(y)))
     assert overlapping.solve().status == "optimal"
+
+
+NOISE = [
+    [0.0, -0.304, 0.0, 0.614, 0.455, -0.328, 0.0, 0.0],
+    [-0.194, 0.0, 0.41, 0.0, 0.0, 0.0, 0.0, 0.0],
+    [-1.829, -0.293, 0.0, 0.0, 0.862, 0.0, 0.0, -1.057],
+]
+FACTOR = [
+    [0.0, -2.323, -0.047, 0.244, -0.861, 2.024, -1.059, 0.543],
+    [0.0, -0.061, -0.915, 1.018, 1.167, -0.374, -1.779, -0.416],
+    [0.0, -1.319, -0.612, 2.274, -0.713, -0.423, 0.507, -0.907],
+    [0.0, 0.506, -1.473, 0.878, 1.367, -1.976, -1.4, 0.281],
+    [0.0, -1.343, 0.198, -0.567, -0.483, 0.515, -0.987, -1.906],
+    [0.0, 0.966, 0.166, 1.184, 1.374, -2.441, 0.808, -0.526],
+]
+
+
+def test_dual_points_out_of_balance_prove_nothing():
+    """Columns far from zero nearly repeat the intercept, so that a linear system leaves the balance to three digits."""
+    X, factor = 298501.5 + np.array(NOISE), sp.csr_array(np.array(FACTOR))
+    loss = 0.0185 * csr.Logistic([1, -1, -1], sample_weight=[0.46, 1451160.0, 0.0]) + csr.Logistic([1, 1, 0])
+    penalty = 7.5e11 * csr.Quadratic(factor=factor) + csr.NonNegative()
+    problem = csr.Problem(csr.Linear(sp.csr_array(X)), loss + penalty)
+    attained = problem.value([112.47483863447479] + [0.0] * 7, -33573898.83373327)
+    with pytest.warns(csr.InaccurateWarning):
+        certificate = problem.solve("fista", max_iter=30).certificate
+    assert not certificate.lower_bound > attained
+
+
+def test_a_weight_penalty_of_strength_zero_on_a_kernel_of_low_rank():
+    Z = np.random.default_rng(0).normal(size=(5, 2))
+    graph = csr.Graph.from_edges([[0, 1]], [1.0], 5)
+    problem = csr.Problem(
+        csr.Kernel(Z @ Z.T), csr.Squared(np.arange(5.0)) + 0.0 * csr.Laplacian(graph) + csr.RKHSNorm()
+    )
+    without = csr.Problem(csr.Kernel(Z @ Z.T), csr.Squared(np.arange(5.0)) + csr.RKHSNorm())
+    assert problem.solve("newton").objective == pytest.approx(without.solve("newton").objective, rel=1e-6)
