@@ -94,7 +94,7 @@ def _grad(atom: Any, f: Function, z: Array, size: float, rng: np.random.Generato
     gradient = atom.grad(z)
     noise = 1e-12 * size / float(np.abs(z).max())
     for step in (1e-5, 1e-7):
-        p = step * rng.normal(size=z.shape)
+        p = step * np.asarray(rng.normal(size=z.shape), dtype=np.longdouble)  # or z + p would be rounded
         change, expected = f(z + p) - f(z - p), 2.0 * float(np.sum(gradient * p))
         scale = 2.0 * float(np.sum(np.abs(gradient * p)))
         if abs(change - expected) <= 1e-3 * scale + noise * step:

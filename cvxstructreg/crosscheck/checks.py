@@ -33,8 +33,6 @@ STATUSES = ("optimal", "stationary", "max_iter", "time_limit", "inaccurate", "no
 NEVER_REACHED = ("Logistic", "Multinomial")
 #: How much may be added to the diagonal of a Gram matrix, relative to its largest eigenvalue.
 SHIFT = {"float64": 1e-8, "float32": 2e-5}
-#: A time limit may be exceeded by a factor of two and so many seconds.
-GRACE = 1.0
 #: What is done for a share of the problems only.
 SHARES = ("certify", "search", "repeat", "threads")
 #: No further points are certified after so many seconds.
@@ -127,7 +125,7 @@ class _Check:
             warnings.simplefilter("always")
             warnings.showwarning = note  # type: ignore[assignment]
             try:
-                with patience(3.0 * self.settings.time_limit + GRACE):
+                with patience(3.0 * self.settings.time_limit + self.settings.grace):
                     result = action()
             except TooSlow as error:
                 self.slow[where] = _place(error)
@@ -193,7 +191,7 @@ class _Check:
         began = time.process_time()
         solution = self.guarded(name, lambda: self.run(problem, name))
         seconds = time.process_time() - began
-        if seconds > 2.0 * limit + GRACE and (name in self.slow or self.is_slow_again(problem, name)):
+        if seconds > 2.0 * limit + self.settings.grace and (name in self.slow or self.is_slow_again(problem, name)):
             place = f", stopped in {self.slow[name]}" if name in self.slow else ""
             message = f"{seconds:.1f} s of CPU time for a limit of {limit:g} s{place}"
             self.violate("time", name, message, size=seconds / limit)
@@ -207,11 +205,11 @@ class _Check:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                with patience(3.0 * limit + GRACE):
+                with patience(3.0 * limit + self.settings.grace):
                     self.run(problem, name)
             except TooSlow:
                 return True
-        return time.process_time() - began > 2.0 * limit + GRACE
+        return time.process_time() - began > 2.0 * limit + self.settings.grace
 
     def inspect(self, problem: csr.Problem, where: str, solution: csr.Solution) -> None:
         """Objective, certificate and status of a solution."""

@@ -31,13 +31,15 @@ class Settings:
     """What is run on each problem.
 
     The solver that "auto" takes has ``time_limit`` seconds, all others ``other_limit`` seconds and ``max_iter``
-    iterations. ``solvers`` and ``points`` are names; None stands for all solvers and for ``n_points`` of the
-    points. ``certify``, ``search``, ``repeat`` and ``threads`` are shares of the problems.
+    iterations; limits may be exceeded by a factor of two and ``grace`` seconds. ``solvers`` and ``points`` are names;
+    None stands for all solvers and for ``n_points`` of the points. ``certify``, ``search``, ``repeat`` and ``threads``
+    are shares of the problems.
     """
 
     tol: float = 1e-6
     time_limit: float = 1.0
     other_limit: float = 0.5
+    grace: float = 1.0
     max_iter: int = 300
     solvers: tuple[str, ...] | None = None
     points: tuple[str, ...] | None = None
