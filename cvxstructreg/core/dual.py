@@ -23,7 +23,7 @@ from cvxstructreg.core.weight_dual import Dual, Known, Quadratic, WeightDual, du
 from cvxstructreg.core.weight_dual import ScoreDual as ScoreDual
 
 #: Column sums that are round-off, relative to the absolute values that they add up.
-BALANCED = 1e-11
+BALANCED = 1e-10
 
 
 def lower_bound(

@@ -110,7 +110,7 @@ def shift_into_box(u: Array, lower: Array, upper: Array, total: float) -> Array 
         return np.atleast_1d(total - shifted.sum()), np.atleast_1d(float(free))
 
     reach = 4.0 * float(np.abs(finite).max())
-    accuracy = np.array([1e-15 * max(reach, size)])  # what is left of it in the sum
+    accuracy = np.array([2e-15 * (float(np.abs(u).sum()) + abs(total))])  # what is left of it in the sum
     mu = increasing_root(minus_excess, np.array([-reach]), np.array([reach]), np.zeros(1), accuracy)
     return np.clip(u - mu, lower, upper)
 
