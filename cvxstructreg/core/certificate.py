@@ -23,6 +23,7 @@ from cvxstructreg.core import dual as dual_points
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.centring import centring
 from cvxstructreg.core.kkt import kkt_residual
+from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.null_point import null_point
 from cvxstructreg.core.round_off import UNIT
@@ -196,8 +197,8 @@ def _term_is_nonnegative(problem: Problem, number: int) -> bool:
     term, k = problem.terms[number], problem.n_outputs
     if term.scale == 0.0:
         return True
-    if term.target == "rows":
-        rows = len(getattr(term.atom, "y", ())) or problem.model.n_rows
+    if isinstance(term.atom, Loss):
+        rows = len(term.atom.y)
     else:
         rows = problem.model.n_weights if term.target == "weights" else problem.model.n_rows
     return term.atom.is_nonnegative((rows, k))

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.momentum import Momentum
 from cvxstructreg.core.normal_form import NormalForm, Piece
 from cvxstructreg.core.weight_dual import Dual
 
@@ -81,19 +83,17 @@ def _prox_of_sum(parts: NormalForm, v: Array, t: float, dual: Dual) -> Array:
     points = [dual.get(p.number, np.zeros_like(p.forward(v))) for p in pieces]
     if parts.piece_norm <= np.sqrt(np.finfo(float).tiny):  # maps without entries, as of a graph without edges
         return primal(points)
-    trial, momentum, step = points, 1.0, 1.0 / (t * parts.piece_norm)
+    trial, momentum, step = points, Momentum(points), 1.0 / (t * parts.piece_norm)
     for _ in range(MOST_STEPS):
+        if deadline.passed():
+            break
         x = primal(trial)
         moved = [p.prox_conj(q + step * p.forward(x), step)[0] for p, q in zip(pieces, trial, strict=True)]
         change = sum(float(np.sum((m - q) ** 2)) for m, q in zip(moved, trial, strict=True))
-        uphill = sum(float(np.sum((a - m) * (m - q))) for a, m, q in zip(trial, moved, points, strict=True)) > 0
-        momentum = 1.0 if uphill else momentum
-        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-        trial = [m + ((momentum - 1.0) / following) * (m - q) for m, q in zip(moved, points, strict=True)]
-        points, momentum = moved, following
+        trial = momentum.ahead(trial, moved)
         if change <= SETTLED**2 * sum(float(np.sum(m**2)) for m in moved):
             break
-    return primal(points)
+    return primal(momentum.points)
 
 
 def _ratio(part: float, whole: float) -> float:

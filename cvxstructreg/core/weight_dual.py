@@ -10,6 +10,7 @@ import numpy as np
 
 from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
+from cvxstructreg.core.momentum import Momentum
 from cvxstructreg.core.normal_form import NormalForm, Piece
 from cvxstructreg.core.quadratic_conjugate import excess_cost
 from cvxstructreg.core.quadratic_form import DENSE_LIMIT
@@ -116,7 +117,7 @@ class WeightDual:
             size = float(np.sqrt(sum(float(np.vdot(q, q)) for q in self.points)))
             self.noise = self.noise + (UNIT * size) * parts.piece_roots[:, None]
         self.round_off = start.round_off(parts) + float(np.vdot(self.noise, np.abs(start.theta)))
-        # on many groups sweeps are dear, and who has a dual point has made them
+        # sweeps are expensive on many groups; a caller with a dual point has already done them
         self.large = sum(q.size for q in self.points) >= COMPILE_FROM
         given = all(piece.number in dual for piece in parts.weight_pieces)
         if self.points:
@@ -264,8 +265,7 @@ class WeightDual:
         if len(pieces) == 1 and pieces[0].K is None and self.parts.separable is None:
             self.points = [pieces[0].prox_conj(self.left, 1.0)[0]]  # the nearest point, in a single step
             return
-        points, momentum, best, norm = self.points, 1.0, np.inf, self.parts.piece_norm
-        trial = points
+        trial, momentum, best, norm = self.points, Momentum(self.points), np.inf, self.parts.piece_norm
         for _ in range(sweeps):
             if deadline.passed():
                 return
@@ -279,12 +279,7 @@ class WeightDual:
                 piece.prox_conj(q + piece.forward(excess) / norm, 1.0 / norm)[0]
                 for piece, q in zip(pieces, trial, strict=True)
             ]
-            uphill = sum(float(np.sum((t - m) * (m - q))) for t, m, q in zip(trial, moved, points, strict=True)) > 0
-            momentum = 1.0 if uphill else momentum
-            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-            trial = [m + ((momentum - 1.0) / following) * (m - q) for m, q in zip(moved, points, strict=True)]
-            trial = [_inside(piece, q) for piece, q in zip(pieces, trial, strict=True)]
-            points, momentum = moved, following
+            trial = [_inside(piece, q) for piece, q in zip(pieces, momentum.ahead(trial, moved), strict=True)]
 
     def _balance(self, sweeps: int) -> None:
         """Accelerated proximal gradient steps on the cost of the dual points and of the excess they leave.
@@ -302,8 +297,10 @@ class WeightDual:
             least = SMALL_RIDGE * float(np.linalg.norm(self.left)) / (float(np.linalg.norm(theta)) or 1.0)
         step = 2.0 * least / self.parts.piece_norm
         weights = 0.0 if self.parts.separable is None else self.parts.separable.weights
-        points, trial, momentum = self.points, self.points, 1.0
+        trial, momentum = self.points, Momentum(self.points)
         for _ in range(sweeps):
+            if deadline.passed():
+                break
             left = self.left - self._sum(trial)
             excess = np.clip(-2.0 * least * theta, left - weights, left + weights)
             slope = theta + excess / (2.0 * least)
@@ -312,14 +309,10 @@ class WeightDual:
                 for piece, q in zip(pieces, trial, strict=True)
             ]
             change = sum(float(np.sum((m - t) ** 2)) for m, t in zip(moved, trial, strict=True))
-            uphill = sum(float(np.sum((t - m) * (m - q))) for t, m, q in zip(trial, moved, points, strict=True)) > 0
-            momentum = 1.0 if uphill else momentum
-            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-            trial = [m + ((momentum - 1.0) / following) * (m - q) for m, q in zip(moved, points, strict=True)]
-            points, momentum = moved, following
+            trial = momentum.ahead(trial, moved)
             if change <= (NEGLIGIBLE * float(np.linalg.norm(self.left))) ** 2:
                 break
-        self.points = [piece.into_domain(q) for piece, q in zip(pieces, points, strict=True)]
+        self.points = [piece.into_domain(q) for piece, q in zip(pieces, momentum.points, strict=True)]
 
     def _swept(self, sweeps: int) -> bool:
         """Sweeps over the blocks of the pieces, where they all offer them; whether nothing else needs to be tried."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array, Atom, freeze
+from cvxstructreg.core.momentum import Momentum
 from cvxstructreg.core.selection import Selection, compiled_pays
 
 
@@ -165,16 +166,12 @@ def stack_steps(E: Any, v: Array, step_prox: Callable[[Array, float], Array]) ->
     def unstacked(q: Array) -> Array:
         return np.column_stack([np.bincount(picked, weights=column, minlength=d) for column in q.T])
 
-    q, size = np.zeros((E.shape[0], v.shape[1])), float(np.abs(v).max(initial=0.0))
-    point, momentum = q, 1.0
+    point, size = np.zeros((E.shape[0], v.shape[1])), float(np.abs(v).max(initial=0.0))
+    momentum = Momentum([point])
     for _ in range(20_000):
         deadline.check()
         moved = step_prox(point - (unstacked(point) - v)[picked] / lipschitz, 1.0 / lipschitz)
         yield moved
         if np.abs(moved - point).max(initial=0.0) <= 1e-13 * max(size, float(np.abs(moved).max(initial=0.0))):
             return
-        if np.vdot(point - moved, moved - q) > 0:
-            momentum = 1.0
-        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-        point = moved + ((momentum - 1.0) / following) * (moved - q)
-        q, momentum = moved, following
+        (point,) = momentum.ahead([point], [moved])

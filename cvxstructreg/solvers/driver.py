@@ -11,7 +11,6 @@ from typing import Any
 
 from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
-from cvxstructreg.core.no_minimiser import escape
 from cvxstructreg.core.null_point import null_point
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.quiet import warn
@@ -53,7 +52,7 @@ def solve(
         run = Run(problem, module, solver == "auto", tol, max_iter, verbose, callback)
         solution, reason = run.go(_start(problem, module, warm_start), options)
     if solution.status == "no_minimiser":
-        _warn_of_no_minimiser(solution)
+        _warn_of_no_minimiser(solution, reason)
     elif solution.status not in ("optimal", "stationary"):
         warn(
             f"{solution.solver} ended with status {solution.status!r} after {solution.n_iter} iterations: "
@@ -64,10 +63,7 @@ def solve(
     return solution
 
 
-def _warn_of_no_minimiser(solution: Solution) -> None:
-    direction = escape(solution.problem, *solution.problem.shaped(solution.coef, solution.intercept))
-    assert direction is not None
-    along = direction.in_words(solution.problem.feature_names)
+def _warn_of_no_minimiser(solution: Solution, along: str) -> None:
     warn(
         f"the problem has no minimiser: the classes are separated along {along}, where no penalty grows. The weights "
         f"returned are one point on the way to infinity ({solution.certificate}); add bounds, or a penalty such as "

@@ -14,7 +14,7 @@ import numpy as np
 from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Array
 from cvxstructreg.core.certificate import Certificate, certify_point, from_known_bound
-from cvxstructreg.core.no_minimiser import escape
+from cvxstructreg.core.no_minimiser import Escape, escape
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Record, Solution
 from cvxstructreg.solvers import handover
@@ -84,14 +84,20 @@ class Run:
         self.own: Certificate | None = None
         self.closest: Certificate | None = None  # the certificate of the smallest error
         self.final: tuple[Array, Array, Certificate] | None = None
-        self.escapes: bool | None = None  # whether the problem has no minimiser, if that is known
+        self.searched = False  # whether a direction was looked for along which the objective falls forever
+        self.escape: Escape | None = None
         self.began = deadline.clock()
 
     def go(self, start: Iterate, options: dict[str, Any]) -> tuple[Solution, str]:
-        """Run the solvers to their end and certify what they found; the solution, and why it is no better."""
+        """Run the solvers to their end and certify what they found.
+
+        The solution, and why it is no better; without a minimiser, the direction along which the objective falls.
+        """
         self.start = Found(start, self.first)
         end = self._first_turns(options)
-        return self._solution(end), end.reason
+        solution = self._solution(end)
+        along = "" if self.escape is None else self.escape.in_words(self.problem.feature_names)
+        return solution, along or end.reason
 
     def _first_turns(self, options: dict[str, Any]) -> End:
         """Every solver once, until one of them gets there; then those that stalled go on."""
@@ -137,10 +143,10 @@ class Run:
 
     def _has_no_minimiser(self) -> bool:
         """Whether the objective falls forever along a direction: then no solver can get there."""
-        if self.escapes is None and not deadline.passed():
+        if not self.searched and not deadline.passed():
             theta, b, _ = self._final_point()
-            self.escapes = escape(self.problem, theta, b) is not None
-        return bool(self.escapes)
+            self.searched, self.escape = True, escape(self.problem, theta, b)
+        return self.escape is not None
 
     def _worked(self, turn: Turn) -> End:
         """Let a solver work, and say how it ended."""
