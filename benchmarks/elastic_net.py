@@ -22,7 +22,7 @@ from elastic_net_peers import elastic_net_peers, lasso_peers
 from measure import Result, by_cvxpy, lambda_max
 
 import cvxstructreg as csr
-from cvxstructreg.core.certificate import certify_point
+from cvxstructreg.certificates.certificate import certify_point
 
 ACCURACIES = (1e-4, 1e-6)
 REPEATS = 3

@@ -164,7 +164,7 @@ def print_giant(share: float) -> None:
     """Solve the giant in this process, and print what it took as a line of JSON."""
     import resource
 
-    from cvxstructreg.core.kernels_groups import add_adjoint, norm_sum
+    from cvxstructreg.forms.compiled_groups import add_adjoint, norm_sum
 
     X, y, groups = sentences_like_text(int(37_850 * share), 10_000, int(2_500_000 * share))
     penalty = csr.GroupLasso(groups)

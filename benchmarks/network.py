@@ -37,7 +37,7 @@ HELD_OUT = {
     "pc/mac": ("comp.sys.ibm.pc.hardware", "comp.sys.mac.hardware"),
 }
 KINDS = ("counts", "presence")
-COMPILED = "cvxstructreg.solvers.kernels_newton"
+COMPILED = "cvxstructreg.solvers.smooth.compiled_newton"
 
 Run = Callable[[], float]
 

@@ -3,15 +3,15 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from cvxstructreg.core.certificate import Certificate, WrongBoundError
+from cvxstructreg.certificates.certificate import Certificate, WrongBoundError
 from cvxstructreg.core.model import Kernel, Linear
 from cvxstructreg.core.objective import Objective, Term
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.core.semidefinite import RepairedGramWarning
 from cvxstructreg.core.solution import Solution
 from cvxstructreg.graphs import Graph
 from cvxstructreg.groups import Groups
 from cvxstructreg.losses import Hinge, Logistic, MulticlassHinge, Multinomial, Squared, SquaredHinge
+from cvxstructreg.numerics.semidefinite import RepairedGramWarning
 from cvxstructreg.paths import Path, lambda_max, path
 from cvxstructreg.penalties import (
     L1,

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg.core.atom import Array
-from cvxstructreg.core.certificate import Certificate, certify_point, objective_scale
+from cvxstructreg.certificates.certificate import Certificate, certify_point, objective_scale
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.core.quiet import muted
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.quiet import muted
 from cvxstructreg.solvers import InaccurateWarning, registry, solve
 from cvxstructreg.solvers.reference import NAME as REFERENCE
 

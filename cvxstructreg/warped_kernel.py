@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from cvxstructreg.core.atom import Array, as_columns
+from cvxstructreg.core.atom import as_columns
 from cvxstructreg.core.checks import check_range, indices_of
-from cvxstructreg.core.lazy import cached_property
-from cvxstructreg.core.memory import require_memory
 from cvxstructreg.core.model import Kernel, as_design
-from cvxstructreg.core.quadratic_form import QuadraticForm
-from cvxstructreg.core.quadratic_penalty import QuadraticPenalty
-from cvxstructreg.core.warp import GraphOperator, Warp
+from cvxstructreg.forms.quadratic_form import QuadraticForm
+from cvxstructreg.forms.quadratic_penalty import QuadraticPenalty
 from cvxstructreg.graphs import Graph
+from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties import Laplacian, Quadratic
+from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.runtime.memory import require_memory
 from cvxstructreg.solvers.graph_strength import warn_if_graph_dominates
+from cvxstructreg.solvers.kernels.warp import GraphOperator, Warp
 
 
 class WarpedKernel:

@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cvxstructreg as csr
+from cvxstructreg.certificates.certificate import certify_point
 from cvxstructreg.core.atom import Atom
-from cvxstructreg.core.certificate import certify_point
 from random_problems import LOSSES, PENALTIES, kernel_problem, linear_problem, problems
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cvxstructreg.core import round_off
+from cvxstructreg.numerics import round_off
 
 PAGE = Path(__file__).parent.parent / "docs" / "certificates.md"
 

@@ -9,7 +9,7 @@ import pytest
 
 import cvxstructreg as csr
 from cvxstructreg import cli, instances
-from cvxstructreg.core.certificate import Certificate
+from cvxstructreg.certificates.certificate import Certificate
 from cvxstructreg.verification import disagreements
 
 
@@ -52,7 +52,7 @@ def test_wrong_arguments_exit_with_two(arguments, message, capsys):
 
 
 def test_a_disagreement_exits_with_one(monkeypatch, capsys):
-    from cvxstructreg.solvers import proximal_gradient
+    from cvxstructreg.solvers.general import proximal_gradient
 
     def wrong(problem, start, tol, first_step=1.0):
         from cvxstructreg.solvers.iterate import Iterate

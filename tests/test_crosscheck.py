@@ -15,15 +15,15 @@ import pytest
 
 import cvxstructreg as csr
 from cvxstructreg import cli
-from cvxstructreg.core.separable import Separable
 from cvxstructreg.crosscheck import Settings, Violation, as_script, check, random_recipe, shrink
 from cvxstructreg.crosscheck import run as runs
 from cvxstructreg.crosscheck.build import build
 from cvxstructreg.crosscheck.command import main
 from cvxstructreg.crosscheck.patience import TooSlow, patience
 from cvxstructreg.crosscheck.report import as_html, tally
-from cvxstructreg.crosscheck.textbook_program import textbook_optimum
-from cvxstructreg.crosscheck.textbook_value import value
+from cvxstructreg.crosscheck.textbook.program import textbook_optimum
+from cvxstructreg.crosscheck.textbook.value import value
+from cvxstructreg.forms.separable import Separable
 from cvxstructreg.penalties.blocks import BlockNorms
 from cvxstructreg.solvers import registry
 

@@ -20,7 +20,8 @@ from cvxstructreg import datasets
 from cvxstructreg.datasets import DataFormatError, DataNotFoundError, write_json_lines
 from cvxstructreg.datasets.newsgroups import without_footer, without_headers, without_quotes
 from cvxstructreg.datasets.storing import sha256
-from cvxstructreg.graphs import pathway_graph, sentiment_scores, wordnet
+from cvxstructreg.graphs import pathway_graph, sentiment_scores
+from cvxstructreg.graphs.builders import wordnet
 
 BESIDE = Path(__file__).parent.parent.parent / "shared" / "data"
 DATA = next((path for path in (Path(os.environ.get("CVXSTRUCTREG_DATA", BESIDE)), BESIDE) if path.is_dir()), None)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import cvxstructreg as csr
-from cvxstructreg.core import deadline
 from cvxstructreg.core.atom import Atom
+from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers import reference, registry
 from cvxstructreg.solvers.run import GRACE, bounded
 

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.core.loss import Loss
-from cvxstructreg.solvers import group_descent, plain_group_descent, registry
-from cvxstructreg.solvers.working_set import as_columns
+from cvxstructreg.solvers import registry
+from cvxstructreg.solvers.groups import group_descent, plain_group_descent
+from cvxstructreg.solvers.lasso.working_set import as_columns
 from random_problems import random_graph
 
 N, D = 30, 12
@@ -500,7 +501,7 @@ def _rows(rng, n, k):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("k", [1, 3])
 def test_compiled_passes_are_those_of_numpy(k, sparse):
-    from cvxstructreg.solvers import kernels_group_descent as kernels
+    from cvxstructreg.solvers.groups import compiled_group_descent as compiled
 
     rng = np.random.default_rng(26)
     n, d = 15, 9
@@ -527,14 +528,14 @@ def test_compiled_passes_are_those_of_numpy(k, sparse):
         ) for passes in (1, 3)]  # fmt: skip
         return [slope, scores, curvature, centre, w, factors, r, Qw, total, *map(np.array, found)]
 
-    for one, other in zip(run(kernels, X), run(plain_group_descent, as_columns(dense)), strict=True):
+    for one, other in zip(run(compiled, X), run(plain_group_descent, as_columns(dense)), strict=True):
         assert np.any(other)
         np.testing.assert_allclose(one, other, rtol=1e-10, atol=1e-12)
 
 
 def test_passes_lower_the_model_and_keep_its_gradient():
     """r = g + HXd and Qw stay what they say, with the intercept at its minimum."""
-    from cvxstructreg.solvers import kernels_group_descent as kernels
+    from cvxstructreg.solvers.groups import compiled_group_descent as compiled
 
     rng = np.random.default_rng(27)
     n, d = 40, 9
@@ -544,7 +545,7 @@ def test_passes_lower_the_model_and_keep_its_gradient():
     h, g, columns = hess[0], 5.0 * rng.normal(size=n), as_columns(np.asfortranarray(X))
     Q = (np.ones(d), np.arange(d, dtype=np.uint32), np.arange(d + 1))
     curvature, centre = np.zeros(d), np.zeros(d)
-    kernels.curvatures(columns, layout, np.arange(4), hess, 1, np.ones(d), np.zeros(d), curvature, centre)
+    compiled.curvatures(columns, layout, np.arange(4), hess, 1, np.ones(d), np.zeros(d), curvature, centre)
     w, Qw, r, total, factors = np.zeros(d), np.zeros(d), g.copy(), np.array([g.sum()]), np.ones(4)
 
     def value(w):
@@ -555,7 +556,7 @@ def test_passes_lower_the_model_and_keep_its_gradient():
 
     values = [value(w)]
     for _ in range(8):
-        kernels.descend(
+        compiled.descend(
             columns, Q, layout, np.arange(4), hess, 1, curvature, centre, factors, total, r, w, Qw, 0.0, 1
         )  # fmt: skip
         np.testing.assert_allclose(r, g + h * (X[:, column] @ w), atol=1e-10)
@@ -570,12 +571,12 @@ def test_passes_lower_the_model_and_keep_its_gradient():
 def test_the_prox_of_a_block(spread):
     """Its optimality condition: bend x - a + radius x / ||x|| = 0, or x = 0 and ||a|| <= radius."""
     rng = np.random.default_rng(28)
-    from cvxstructreg.solvers import kernels_group_descent as kernels
+    from cvxstructreg.solvers.groups import compiled_group_descent as compiled
 
     for _ in range(20):
         a, bend = rng.normal(size=5), 10.0 ** rng.uniform(-spread, spread, size=5)
         radius, x, twin = float(rng.uniform(0.0, 2.0)), np.empty(5), np.empty(5)
-        kernels.block_prox(a, bend, radius, 5, x)
+        compiled.block_prox(a, bend, radius, 5, x)
         plain_group_descent.block_prox(a, bend, radius, 5, twin)
         np.testing.assert_allclose(x, twin, rtol=1e-9, atol=1e-300)
         if np.linalg.norm(a) <= radius:
@@ -594,6 +595,6 @@ groups = csr.Groups.from_labels([0, 0, 1, 1, 2, 2])
 problem = csr.Problem(csr.Linear(X), csr.Logistic(np.arange(20) % 2) + 0.1 * csr.L1() + 0.5 * csr.GroupLasso(groups))
 solution = problem.solve()
 assert (solution.status, solution.solver) == ("optimal", "group_descent")
-assert not [name for name in sys.modules if name.endswith(("kernels_group_descent", "kernels_columns"))]
+assert not [name for name in sys.modules if name.endswith(("compiled_group_descent", "compiled_columns"))]
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

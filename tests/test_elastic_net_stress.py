@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import cvxstructreg as csr
-from cvxstructreg.solvers import working_set
+from cvxstructreg.solvers.lasso import working_set
 
 SOLVERS = ("working_set", "irls")
 STORAGE = pytest.mark.parametrize("sparse", [False, True])

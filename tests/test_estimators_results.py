@@ -18,8 +18,8 @@ from cvxstructreg.estimators import (
     LaplacianElasticNetClassifier,
 )
 from cvxstructreg.estimators.base import summed
-from cvxstructreg.estimators.sentences import SentenceRow, SentenceTable
-from cvxstructreg.solvers import paper_admm
+from cvxstructreg.estimators.group_lasso.sentences import SentenceRow, SentenceTable
+from cvxstructreg.solvers.groups import sentence_admm
 from cvxstructreg.solvers.iterate import Iterate
 
 
@@ -170,7 +170,7 @@ def test_the_published_admm_is_truncated_without_a_warning(corpus, vectorizer, g
     assert model.certificate_.relative_gap > 1e-4  # it says how far from the optimum it is
     problem = model.solution_.problem
     start = Iterate(np.zeros((X.shape[1], 1)), np.zeros(1))
-    *_, last = islice(paper_admm.run(problem, start, 1e-6, rho=5.0), 4)
+    *_, last = islice(sentence_admm.run(problem, start, 1e-6, rho=5.0), 4)
     np.testing.assert_array_equal(model.coef_[0], last.theta[:, 0])  # the last point, not the best
 
 
@@ -182,7 +182,7 @@ def test_groups_kept_by_the_copies_of_the_published_admm(corpus, vectorizer, gro
     (piece,) = problem.normal_form.weight_pieces
     u = np.zeros((groups.n_entries, 1))
     start = Iterate(np.zeros((X.shape[1], 1)), np.zeros(1))
-    for point in islice(paper_admm.run(problem, start, 1e-6, rho=5.0), 4):
+    for point in islice(sentence_admm.run(problem, start, 1e-6, rho=5.0), 4):
         z = piece.forward(point.theta)
         v = piece.atom.prox(z + u, piece.scale / 5.0)
         u = u + z - v

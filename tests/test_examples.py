@@ -13,7 +13,7 @@ import pytest
 from scipy.sparse import csr_array as csr_matrix
 
 import cvxstructreg as csr
-from cvxstructreg.solvers import paper_admm
+from cvxstructreg.solvers.groups import sentence_admm
 from cvxstructreg.solvers.iterate import Iterate
 
 ROOT = Path(__file__).parent.parent
@@ -83,7 +83,7 @@ def test_the_fast_iteration_is_the_published_one(published_admm):
     groups = csr.Groups(sentences, n_features=15)
     problem = csr.Problem(csr.Linear(X), csr.Logistic(y) + 0.3 * csr.GroupLasso(groups) + 0.2 * csr.L1())
     start = Iterate(np.zeros((15, 1)), np.zeros(1))
-    library = paper_admm.run(problem, start, 1e-6, rho=0.7, w_tol=1e-10)
+    library = sentence_admm.run(problem, start, 1e-6, rho=0.7, w_tol=1e-10)
     here = published_admm.iterations(csr_matrix(X), y, groups, 0.3, 0.2, 0.7)
     for _, theirs, ((w, b), multipliers, _) in zip(range(8), library, here, strict=False):
         np.testing.assert_allclose(w, theirs.theta[:, 0], atol=1e-5)

@@ -145,7 +145,7 @@ def test_describe_shows_a_problem_that_is_not_convex():
 
 
 def test_large_matrices_are_repaired_without_their_eigenvalues(monkeypatch):
-    from cvxstructreg.core import semidefinite
+    from cvxstructreg.numerics import semidefinite
 
     monkeypatch.setattr(semidefinite, "EXACT_ROWS", 0)
     for kind in GRAMS:

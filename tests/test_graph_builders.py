@@ -11,16 +11,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 from cvxstructreg import FeatureNetwork
-from cvxstructreg.core.vocabulary import vocabulary_names
-from cvxstructreg.graphs import (
-    CooccurrenceGraph,
-    Graph,
-    NeighborGraph,
-    SeedCorrelationGraph,
-    class_graph,
-    cooccurrence,
-)
-from cvxstructreg.graphs.neighbors import nearest_neighbors
+from cvxstructreg.building.vocabulary import vocabulary_names
+from cvxstructreg.graphs import CooccurrenceGraph, Graph, NeighborGraph, SeedCorrelationGraph, class_graph
+from cvxstructreg.graphs.builders import cooccurrence
+from cvxstructreg.graphs.builders.neighbors import nearest_neighbors
 
 DOCUMENTS = [
     "the moon and the star",
@@ -347,7 +341,7 @@ def test_everything_public_can_be_found():
 @pytest.mark.parametrize("as_sparse", [False, True])
 @pytest.mark.parametrize("k", [1, 7, 57, 58, 59])
 def test_of_equally_near_rows_the_first_are_neighbours(k, as_sparse, monkeypatch):
-    monkeypatch.setattr("cvxstructreg.graphs.neighbors.BLOCK_ENTRIES", 200)
+    monkeypatch.setattr("cvxstructreg.graphs.builders.neighbors.BLOCK_ENTRIES", 200)
     points = np.random.default_rng(0).integers(0, 3, size=(60, 3)) / 3.0  # many equal rows, and many equal distances
     squares = np.array([[sum((a - b) ** 2) for b in 3 * points] for a in 3 * points]).round()
     np.fill_diagonal(squares, np.inf)

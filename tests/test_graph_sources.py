@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from cvxstructreg.core.optional import optional_import
 from cvxstructreg.graphs import (
     Graph,
     NeighborGraph,
@@ -34,6 +33,7 @@ from cvxstructreg.graphs import (
     shows_disagreement,
     to_networkx,
 )
+from cvxstructreg.runtime.optional import optional_import
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.core.loss import Loss
-from cvxstructreg.solvers import group_newton, group_subproblem, paper_admm, registry
-from cvxstructreg.solvers.group_steps import CompiledSteps, PlainSteps
+from cvxstructreg.solvers import registry
+from cvxstructreg.solvers.groups import group_newton, group_subproblem, sentence_admm
+from cvxstructreg.solvers.groups.group_steps import CompiledSteps, PlainSteps
 from cvxstructreg.solvers.iterate import Iterate
 from random_problems import random_graph
 
@@ -291,7 +292,7 @@ def test_sentence_admm_starts_from_a_solution():
     problem = build(basic, 14, False)
     solution = problem.solve("group_newton", tol=1e-8)
     assert problem.solve("sentence_admm", tol=1e-5, warm_start=solution).n_iter == 1
-    assert paper_admm.accepts is group_newton.accepts
+    assert sentence_admm.accepts is group_newton.accepts
 
 
 # kernels, each against a few lines of NumPy
@@ -313,9 +314,9 @@ def flat():
 
 @pytest.fixture
 def kernels():
-    from cvxstructreg.core import kernels_groups
+    from cvxstructreg.forms import compiled_groups
 
-    return kernels_groups
+    return compiled_groups
 
 
 def balls(x, radii, slices):
@@ -328,9 +329,9 @@ def balls(x, radii, slices):
 
 @pytest.fixture(scope="module")
 def huber_kernels():
-    from cvxstructreg.solvers import kernels_huber
+    from cvxstructreg.solvers.groups import compiled_huber
 
-    return kernels_huber
+    return compiled_huber
 
 
 def test_sums(kernels, flat):

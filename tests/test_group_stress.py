@@ -219,7 +219,7 @@ def test_an_interrupt_returns_the_best_point(solver):
 
 
 def test_an_interrupt_between_rounds_returns_the_best_point(monkeypatch):
-    from cvxstructreg.solvers import group_newton
+    from cvxstructreg.solvers.groups import group_newton
 
     X, y = case(d=40, n=60)
     given = problem(X, y, lam1=0.05, lam=0.05)
@@ -241,7 +241,7 @@ def test_an_interrupt_between_rounds_returns_the_best_point(monkeypatch):
 
 
 def test_an_interrupt_inside_a_step_leaves_the_problem_as_it_was(monkeypatch):
-    from cvxstructreg.solvers import group_newton
+    from cvxstructreg.solvers.groups import group_newton
 
     X, y = case()
     given = problem(X, y)

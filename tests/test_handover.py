@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import cvxstructreg as csr
-from cvxstructreg.core import deadline
-from cvxstructreg.solvers import handover, proximal_gradient, reference, registry, run, working_set
+from cvxstructreg.runtime import deadline
+from cvxstructreg.solvers import handover, reference, registry, run
+from cvxstructreg.solvers.general import proximal_gradient
 from cvxstructreg.solvers.iterate import Iterate
+from cvxstructreg.solvers.lasso import working_set
 from random_problems import kernel_problem, linear_problem
 
 LASSO = csr.Problem(

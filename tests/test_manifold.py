@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from sklearn.svm import SVC
 
 import cvxstructreg as csr
-from cvxstructreg.core.composed_forms import PowerForm, PulledForm
-from cvxstructreg.core.memory import require_memory
-from cvxstructreg.core.quadratic_form import QuadraticForm
-from cvxstructreg.core.smoothed_hinge import SmoothedHinge
-from cvxstructreg.core.warp import GraphOperator, Warp
+from cvxstructreg.forms.composed_forms import PowerForm, PulledForm
+from cvxstructreg.forms.quadratic_form import QuadraticForm
+from cvxstructreg.forms.smoothed_hinge import SmoothedHinge
 from cvxstructreg.graphs import NeighborGraph
-from cvxstructreg.solvers import reduced_kernel
-from cvxstructreg.solvers.box_program import BoxProgram
-from cvxstructreg.solvers.decomposition import Decomposition
+from cvxstructreg.runtime.memory import require_memory
 from cvxstructreg.solvers.graph_strength import GraphDominatesWarning
+from cvxstructreg.solvers.kernels import reduced_kernel
+from cvxstructreg.solvers.kernels.box_qp import BoxProgram
+from cvxstructreg.solvers.kernels.box_qp_by_rows import Decomposition
+from cvxstructreg.solvers.kernels.warp import GraphOperator, Warp
 from cvxstructreg.warped_kernel import WarpedKernel
 
 LAM1, LAM2 = 0.2, 0.4
@@ -316,26 +316,26 @@ def test_every_way_to_solve_with_the_graph(edges):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_compiled_product_is_that_of_its_plain_twin(dtype, monkeypatch):
-    from cvxstructreg.core import kernels_warp
+    from cvxstructreg.solvers.kernels import compiled_warp
 
     instance = Instance(18, n=30, edges=90)
     M, V = instance.graph.laplacian(), instance.gram.astype(dtype)
     results = []
-    for run in (kernels_warp.one_plus_product, kernels_warp.one_plus_product.py_func):
-        monkeypatch.setattr(kernels_warp, "one_plus_product", run)
-        results.append(kernels_warp.one_plus(M, V))
+    for run in (compiled_warp.one_plus_product, compiled_warp.one_plus_product.py_func):
+        monkeypatch.setattr(compiled_warp, "one_plus_product", run)
+        results.append(compiled_warp.one_plus(M, V))
     accuracy = 10 * np.finfo(dtype).eps * np.abs(M).sum(axis=1).max()
     assert results[0].dtype == dtype
     assert np.allclose(*results, rtol=0.0, atol=accuracy)
     assert np.allclose(results[0], np.eye(30) + M @ V.astype(float), rtol=0.0, atol=accuracy)
     operator = GraphOperator([(1.0, QuadraticForm(factor=instance.graph.incidence()))], 30)
     plain = operator.one_plus(V)
-    monkeypatch.setattr("cvxstructreg.core.warp.COMPILE_FROM", 1)
+    monkeypatch.setattr("cvxstructreg.solvers.kernels.warp.COMPILE_FROM", 1)
     assert np.allclose(operator.one_plus(V), plain, rtol=0.0, atol=accuracy)
 
 
 def test_single_precision_factors_are_refined(monkeypatch):
-    monkeypatch.setattr("cvxstructreg.core.warp.SINGLE_FROM", 1)
+    monkeypatch.setattr("cvxstructreg.solvers.kernels.warp.SINGLE_FROM", 1)
     instance = Instance(13, n=60, edges=200)
     for strength in (1.0, 1e7):  # the second one is too much for single precision
         operator = GraphOperator([(strength, QuadraticForm(factor=instance.graph.incidence()))], 60)
@@ -346,7 +346,7 @@ def test_single_precision_factors_are_refined(monkeypatch):
 
 
 def test_a_residual_that_is_foreseen_is_one(monkeypatch):
-    monkeypatch.setattr("cvxstructreg.core.warp.SINGLE_FROM", 1)
+    monkeypatch.setattr("cvxstructreg.solvers.kernels.warp.SINGLE_FROM", 1)
     instance = Instance(13, n=60, edges=200)
     for strength in (0.1, 1.0, 1e3):
         operator = GraphOperator([(strength, QuadraticForm(factor=instance.graph.incidence()))], 60)
@@ -361,7 +361,7 @@ def test_a_residual_that_is_foreseen_is_one(monkeypatch):
 
 @pytest.mark.parametrize("nodes", [60, 80])  # all of them, or some without edges
 def test_a_solution_in_single_precision_is_improved(nodes, monkeypatch):
-    monkeypatch.setattr("cvxstructreg.core.warp.ROUGH_FROM", 1)
+    monkeypatch.setattr("cvxstructreg.solvers.kernels.warp.ROUGH_FROM", 1)
     instance = Instance(13, n=60, edges=200)
     gram = np.exp(-((np.arange(nodes)[:, None] - np.arange(nodes)) ** 2) / 8.0)
     N = sp.csr_array(instance.graph.incidence())
@@ -392,7 +392,7 @@ def test_a_machine_on_a_rough_kernel_is_corrected(convention, strength, monkeypa
         warnings.simplefilter("ignore")  # of strong graphs
         finest = 1e-9 if strength < 1e9 else 1e-6  # round-off in a graph as strong as this allows no proof of more
         exact = problem.solve("warped", tol=finest)
-        monkeypatch.setattr("cvxstructreg.core.warp.ROUGH_FROM", 1)
+        monkeypatch.setattr("cvxstructreg.solvers.kernels.warp.ROUGH_FROM", 1)
         for tol in (1e-4, 1e-6, finest):
             rough = problem.solve("warped", tol=tol)
             assert rough.status == "optimal" == exact.status
@@ -405,7 +405,7 @@ def test_a_machine_on_a_rough_kernel_is_corrected(convention, strength, monkeypa
 @pytest.mark.parametrize("seed", range(8))
 def test_powers_of_graphs_that_single_precision_cannot_hold(seed, monkeypatch):
     """The rough kernel of the labelled rows may be indefinite then, though gram is not: so it is with seed 4."""
-    monkeypatch.setattr("cvxstructreg.core.warp.ROUGH_FROM", 1)
+    monkeypatch.setattr("cvxstructreg.solvers.kernels.warp.ROUGH_FROM", 1)
     rng, y = np.random.default_rng(seed), np.arange(60) % 2
     X = rng.normal(size=(60, 20))
     X[:, :2] += 1.5 * (2 * y - 1)[:, None]
@@ -417,7 +417,7 @@ def test_powers_of_graphs_that_single_precision_cannot_hold(seed, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of strong graphs
         rough = problem.solve("warped")
-        monkeypatch.setattr("cvxstructreg.core.warp.ROUGH_FROM", 1000)
+        monkeypatch.setattr("cvxstructreg.solvers.kernels.warp.ROUGH_FROM", 1000)
         exact = problem.solve("warped")
     assert rough.status == exact.status == "optimal"
     assert abs(rough.objective - exact.objective) <= rough.certificate.gap + exact.certificate.gap + 1e-11
@@ -436,21 +436,21 @@ def test_a_rough_kernel_is_shifted_by_no_more_than_round_off():
 
 
 def test_the_compiled_matrix_of_edges_is_the_product(monkeypatch):
-    from cvxstructreg.core import kernels_warp
+    from cvxstructreg.solvers.kernels import compiled_warp
 
     N = sp.csr_array(Instance(20, n=30, edges=90).graph.incidence())
     N = sp.csr_array(sp.vstack([N, 0.5 * N[:7]]))  # edges twice
     N = sp.csr_array((N.data, N.indices, N.indptr), shape=(N.shape[0], 35))  # and nodes without
     results = []
-    for run in (kernels_warp.edge_matrix, kernels_warp.edge_matrix.py_func):
-        monkeypatch.setattr(kernels_warp, "edge_matrix", run)
-        results.append(kernels_warp.of_edges(N, 3.0))
+    for run in (compiled_warp.edge_matrix, compiled_warp.edge_matrix.py_func):
+        monkeypatch.setattr(compiled_warp, "edge_matrix", run)
+        results.append(compiled_warp.of_edges(N, 3.0))
     for name in ("data", "indices", "indptr"):
         assert np.array_equal(getattr(results[0], name), getattr(results[1], name))
     assert np.allclose(results[0].toarray(), 3.0 * (N.T @ N).toarray(), rtol=0.0, atol=1e-12)
     sums = []
     for rows in (500, 1):
-        monkeypatch.setattr("cvxstructreg.core.warp.COMPILE_FROM", rows)
+        monkeypatch.setattr("cvxstructreg.solvers.kernels.warp.COMPILE_FROM", rows)
         forms = [(3.0, QuadraticForm(factor=N)), (2.0, QuadraticForm(matrix=sp.eye_array(35, format="csr")))]
         sums.append(GraphOperator(forms, 35).matrix.toarray())
         touched = GraphOperator(forms[:1], 35).touched
@@ -459,9 +459,9 @@ def test_the_compiled_matrix_of_edges_is_the_product(monkeypatch):
 
 
 def test_the_direct_way_goes_on_where_a_rough_kernel_was_not_enough(monkeypatch):
-    monkeypatch.setattr("cvxstructreg.core.warp.SINGLE_FROM", 1)
-    monkeypatch.setattr("cvxstructreg.solvers.warped.RESIDUAL", 1e9)
-    monkeypatch.setattr("cvxstructreg.solvers.warped.MOST_RESIDUAL", 0.1)
+    monkeypatch.setattr("cvxstructreg.solvers.kernels.warp.SINGLE_FROM", 1)
+    monkeypatch.setattr("cvxstructreg.solvers.kernels.warped_kernel.RESIDUAL", 1e9)
+    monkeypatch.setattr("cvxstructreg.solvers.kernels.warped_kernel.MOST_RESIDUAL", 0.1)
     instance = Instance(17, n=60, edges=200)
     solutions = [instance.problem(loss, "graph on f").solve("warped", tol=1e-11) for loss in LOSSES]
     assert {solution.status for solution in solutions} == {"optimal"}
@@ -495,11 +495,11 @@ def test_interior_point_and_decomposition_agree(program):
 
 
 def test_compiled_steps_are_those_of_their_plain_twins():
-    from cvxstructreg.solvers import kernels_smo
+    from cvxstructreg.solvers.kernels import compiled_smo
 
     for program in programs():
         for name, arguments in (("pairs", (program.y,)), ("singles", (program.y,))):
-            kernel = getattr(kernels_smo, name)
+            kernel = getattr(compiled_smo, name)
             results = []
             for run in (kernel, kernel.py_func):
                 a, slope = np.zeros(len(program.C)), np.full(len(program.C), -1.0)
@@ -511,8 +511,8 @@ def test_compiled_steps_are_those_of_their_plain_twins():
 
 
 def test_many_labels_go_to_libsvm_and_are_polished(monkeypatch):
-    monkeypatch.setattr("cvxstructreg.solvers.decomposition.LIBSVM_ROWS", 20)
-    monkeypatch.setattr("cvxstructreg.solvers.warped.COMPILE_FROM", 10)
+    monkeypatch.setattr("cvxstructreg.solvers.kernels.box_qp_by_rows.LIBSVM_ROWS", 20)
+    monkeypatch.setattr("cvxstructreg.solvers.kernels.warped_kernel.COMPILE_FROM", 10)
     rng = np.random.default_rng(14)
     X = rng.normal(size=(80, 3))
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=80) > 0, 1, -1)
@@ -643,7 +643,7 @@ def test_an_edge_both_similar_and_dissimilar_is_two_terms():
 
 
 def test_too_little_memory_is_said_before_it_is_used(monkeypatch):
-    monkeypatch.setattr("cvxstructreg.core.memory.available_memory", lambda: 1e9)
+    monkeypatch.setattr("cvxstructreg.runtime.memory.available_memory", lambda: 1e9)
     with pytest.raises(MemoryError, match=r"gram as a dense matrix .* needs 320\.0 GB, and 1\.0 GB are available"):
         csr.Kernel(sp.eye_array(200_000))
     with pytest.raises(MemoryError, match="the kernel matrix of 200,000 examples needs"):

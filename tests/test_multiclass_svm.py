@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import cvxstructreg as csr
-from cvxstructreg.core import centred_hinge
-from cvxstructreg.core.certificate import certify_point
-from cvxstructreg.solvers import hinge_newton, hinge_polish, kernels_hinge, registry, splitting
-from cvxstructreg.solvers.anderson import Anderson
-from cvxstructreg.solvers.hinge_bounds import Bounds
-from cvxstructreg.solvers.hinge_intercepts import best_intercepts
-from cvxstructreg.solvers.hinge_rows import HingeRows, geometry
+from cvxstructreg.certificates.certificate import certify_point
+from cvxstructreg.forms import centred_hinge
+from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.iterate import Iterate
+from cvxstructreg.solvers.multiclass import compiled_hinge, douglas_rachford, hinge_newton, hinge_polish
+from cvxstructreg.solvers.multiclass.anderson import Anderson
+from cvxstructreg.solvers.multiclass.hinge_bounds import Bounds
+from cvxstructreg.solvers.multiclass.hinge_intercepts import best_intercepts
+from cvxstructreg.solvers.multiclass.hinge_rows import HingeRows, geometry
 from cvxstructreg.testing import check_solver
 from random_problems import random_graph
 
@@ -295,14 +296,14 @@ class TestBehaviour:
             return solver.accepts(csr.Problem(model, objective)).reason
 
         loss, kernel = csr.MulticlassHinge(Y), csr.Kernel(RBF)
-        assert "two or more" in reason(splitting, kernel, csr.Hinge(Y % 2) + csr.RKHSNorm())
-        assert "no sum of hinges" in reason(splitting, kernel, csr.Multinomial(Y) + csr.RKHSNorm())
-        assert "quadratic terms of the weights only" in reason(splitting, csr.Linear(X), loss + csr.L1())
-        assert "RKHSNorm" in reason(splitting, kernel, loss + csr.Ridge())
-        assert "holds every weight" in reason(splitting, csr.Linear(X), loss + csr.Ridge(weights=[1.0, 0.0]))
+        assert "two or more" in reason(douglas_rachford, kernel, csr.Hinge(Y % 2) + csr.RKHSNorm())
+        assert "no sum of hinges" in reason(douglas_rachford, kernel, csr.Multinomial(Y) + csr.RKHSNorm())
+        assert "quadratic terms of the weights only" in reason(douglas_rachford, csr.Linear(X), loss + csr.L1())
+        assert "RKHSNorm" in reason(douglas_rachford, kernel, loss + csr.Ridge())
+        assert "holds every weight" in reason(douglas_rachford, csr.Linear(X), loss + csr.Ridge(weights=[1.0, 0.0]))
         assert "Linear models" in reason(hinge_newton, kernel, loss + csr.RKHSNorm())
         assert "features" in reason(hinge_newton, csr.Linear(RBF), loss + csr.Ridge())
-        assert registry.choose(csr.Problem(csr.Linear(RBF), loss + csr.Ridge()), "auto") is splitting
+        assert registry.choose(csr.Problem(csr.Linear(RBF), loss + csr.Ridge()), "auto") is douglas_rachford
 
 
 class TestBadInput:
@@ -366,7 +367,7 @@ class TestIntercepts:
         data = rng.normal(size=(9, 3)), costs, rng.normal(size=9), rng.random(9) < share, rng.choice([1.0, 2.0], size=9)
         compiled = best_intercepts(*data)
         for name in ("slopes_of_columns", "intercepts_at", "bisected_intercepts"):
-            monkeypatch.setattr(kernels_hinge, name, getattr(kernels_hinge, name).py_func)
+            monkeypatch.setattr(compiled_hinge, name, getattr(compiled_hinge, name).py_func)
         assert_allclose(best_intercepts(*data), compiled, rtol=0.0, atol=1e-12)
 
     @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
@@ -377,7 +378,7 @@ class TestIntercepts:
         at = rng.normal(size=9)
         at[3] = np.inf  # one row without costs
         columns = at[:, None], np.argsort(at)[:, None], costs[:, None]
-        starts = kernels_hinge.slopes_of_columns(*columns, squared, q, kinks, lines, after)
+        starts = compiled_hinge.slopes_of_columns(*columns, squared, q, kinks, lines, after)
         assert starts.tolist() == [0, 8]
         kinks, lines, after = kinks[:8], lines[:, :8], after[:8]
         assert_array_equal(np.sort(at)[:8], kinks)
@@ -387,7 +388,7 @@ class TestIntercepts:
             assert slope == pytest.approx(steep[reached].sum())
         b = np.empty(1)
         for slope in np.linspace(0.0, 1.5 * after[-1], 40):
-            assert kernels_hinge.intercepts_at(slope, starts, kinks, lines, after, b) == b[0]
+            assert compiled_hinge.intercepts_at(slope, starts, kinks, lines, after, b) == b[0]
             i = np.searchsorted(kinks, b[0], side="right") - 1  # the slope is reached here, and not before
             assert lines[0, i] + lines[1, i] * b[0] - lines[2, i] >= slope * (1 - 1e-12) or lines[1, -1] == 0
             before = kinks[kinks < b[0] - 1e-12]
@@ -417,7 +418,7 @@ class TestParts:
 
     def test_reflect(self):
         Z, V, t = np.empty_like(self.v), np.empty_like(self.v), 0.4
-        kernels_hinge.reflect(self.v, self.costs, self.tau, self.squared, t, Z, V)
+        compiled_hinge.reflect(self.v, self.costs, self.tau, self.squared, t, Z, V)
         s = self.v - self.tau[:, None]
         linear = np.where(s > 0, np.maximum(0.0, s - t * self.costs), s)
         expected = np.where(self.squared[:, None], np.where(s > 0, s / (1 + 2 * t * self.costs), s), linear)
@@ -428,14 +429,14 @@ class TestParts:
     def test_mirror(self, n):
         matrix = np.random.default_rng(n).normal(size=(n, n))
         mirrored = matrix.copy()
-        kernels_hinge.mirror(mirrored)
+        compiled_hinge.mirror(mirrored)
         assert_array_equal(mirrored, np.triu(matrix) + np.triu(matrix, 1).T)
 
     def test_a_bordered_inverse_is_the_inverse(self, monkeypatch):
-        monkeypatch.setattr(splitting, "FEW", np.inf)  # border whenever rows enter
+        monkeypatch.setattr(douglas_rachford, "FEW", np.inf)  # border whenever rows enter
         problem = standard(1, pairs=np.array([(i, i + 12) for i in range(12)]))
         start = Iterate(np.zeros((N, K)), np.zeros(K))
-        run = splitting._Run(problem, start, 1e-8, None, 8, True)
+        run = douglas_rachford._Run(problem, start, 1e-8, None, 8, True)
         first = len(run.W)
         steps = run.steps()
         while run.left > 1e-8:
@@ -446,11 +447,11 @@ class TestParts:
     def test_sums(self):
         s = np.maximum(0.0, self.v - self.tau[:, None])
         powers = np.where(self.squared[:, None], s**2, s)
-        value = kernels_hinge.hinge_sum(self.v, self.costs, self.tau, self.squared)
+        value = compiled_hinge.hinge_sum(self.v, self.costs, self.tau, self.squared)
         assert_allclose(value, np.sum(self.costs * powers))
         U = np.abs(self.v) * (self.costs > 0)
         squares = U**2 / np.where(self.costs > 0, 4 * self.costs, 1.0) * self.squared[:, None]
-        value = kernels_hinge.dual_sum(U, self.costs, self.tau, self.squared)
+        value = compiled_hinge.dual_sum(U, self.costs, self.tau, self.squared)
         assert_allclose(value, np.sum(self.tau[:, None] * U + squares))
 
     @settings(max_examples=60, deadline=None)
@@ -458,16 +459,16 @@ class TestParts:
     def test_feasible_points(self, seed):
         rng = np.random.default_rng(seed)
         U = rng.normal(0.5, 1.0, size=self.costs.shape)
-        kernels_hinge.into_domain(U, self.costs, self.squared)
+        compiled_hinge.into_domain(U, self.costs, self.squared)
         highest = np.where(self.squared[:, None] & (self.costs > 0), np.inf, self.costs)
         assert np.all(U >= 0) and np.all(highest >= U)
         before = U.copy()
-        assert kernels_hinge.balance(U, self.costs, self.squared, self.q)
+        assert compiled_hinge.balance(U, self.costs, self.squared, self.q)
         sums = self.q @ U
         assert np.all(U >= 0) and np.all(highest >= U)
         assert_allclose(sums, sums[0], rtol=1e-12)
         again = U.copy()
-        assert kernels_hinge.balance(again, self.costs, self.squared, self.q)
+        assert compiled_hinge.balance(again, self.costs, self.squared, self.q)
         assert_allclose(again, U, atol=1e-12)
         # the balance is met by a shift of the entries between their bounds, where these suffice
         assert np.abs(U - before).max() <= 4 * np.abs(self.q @ before - sums[0]).max()
@@ -475,7 +476,7 @@ class TestParts:
     def test_a_balance_that_cannot_be_had(self):
         costs = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0]])  # nothing in the third class: all sums must be zero
         U = np.full((2, 3), 0.5) * (costs > 0)
-        assert kernels_hinge.balance(U, costs, np.zeros(2, dtype=bool), np.ones(2))
+        assert compiled_hinge.balance(U, costs, np.zeros(2, dtype=bool), np.ones(2))
         assert_allclose(U, 0.0, atol=1e-14)
 
     @pytest.mark.parametrize("intercept", [True, False])

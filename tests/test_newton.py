@@ -9,17 +9,17 @@ import pytest
 import scipy.sparse as sp
 
 import cvxstructreg as csr
-from cvxstructreg.core import quadratic_conjugate
-from cvxstructreg.solvers import (
+from cvxstructreg.certificates import quadratic_conjugate
+from cvxstructreg.solvers import registry
+from cvxstructreg.solvers.iterate import Iterate
+from cvxstructreg.solvers.smooth import (
     conjugate_gradients,
-    coordinates,
-    products,
-    registry,
+    matrix_products,
+    preconditioners,
     smooth_objective,
     truncated_newton,
 )
-from cvxstructreg.solvers.curvature import Curvature
-from cvxstructreg.solvers.iterate import Iterate
+from cvxstructreg.solvers.smooth.curvature import Curvature
 from random_problems import kernel_problem, linear_problem, random_graph
 
 SOLVERS = ("newton", "lbfgs")
@@ -61,8 +61,8 @@ def text_like_problem(alpha, beta, n=200, d=3000, seed=0):
 @pytest.fixture
 def compiled(monkeypatch):
     """Small problems take the compiled path and triangular coordinates too."""
-    monkeypatch.setattr(products, "COMPILE_FROM", 0)
-    monkeypatch.setattr(coordinates, "MOST_REST", np.inf)
+    monkeypatch.setattr(matrix_products, "COMPILE_FROM", 0)
+    monkeypatch.setattr(preconditioners, "MOST_REST", np.inf)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -157,7 +157,7 @@ def conjugate_gradient_steps(monkeypatch, problem):
 
 @pytest.mark.parametrize(("ratio", "most"), [(10, 90), (1e3, 140), (1e4, 200)])
 def test_steps_on_a_network(ratio, most, monkeypatch):
-    monkeypatch.setattr(products, "COMPILE_FROM", 0)
+    monkeypatch.setattr(matrix_products, "COMPILE_FROM", 0)
     steps = conjugate_gradient_steps(monkeypatch, text_like_problem(0.1 * ratio, 0.1))
     assert len(steps) <= 15
     assert sum(steps) <= most
@@ -166,7 +166,7 @@ def test_steps_on_a_network(ratio, most, monkeypatch):
 def test_the_triangle_beats_the_diagonal(monkeypatch, compiled):
     problem = text_like_problem(1e3, 0.1)
     triangle = sum(conjugate_gradient_steps(monkeypatch, problem))
-    monkeypatch.setattr(coordinates, "MOST_REST", 0.0)
+    monkeypatch.setattr(preconditioners, "MOST_REST", 0.0)
     assert 2 * triangle <= sum(conjugate_gradient_steps(monkeypatch, problem))
 
 
@@ -183,8 +183,8 @@ def test_coordinates_multiply_as_they_should(k, compiled):
     objective = smooth_objective.SmoothObjective(problem)
     curvature = Curvature(objective, objective.state(rng.normal(size=(d, k)), rng.normal(size=k)))
     H = _dense(curvature.times, d, k)
-    triangular = coordinates.Triangular(curvature, objective.quadratic.pivoted)
-    for space in (coordinates.Diagonal(curvature), triangular):
+    triangular = preconditioners.Triangular(curvature, objective.quadratic.pivoted)
+    for space in (preconditioners.Diagonal(curvature), triangular):
         inverse = _dense(space.to_weights, d, k)
         np.testing.assert_allclose(_dense(space.pull, d, k), inverse.T, atol=1e-12)
         np.testing.assert_allclose(_dense(space.times, d, k), inverse.T @ H @ inverse, atol=1e-10)
@@ -241,8 +241,8 @@ def test_products_by_blocks_of_rows_are_products(monkeypatch):
     centred = X - (rows @ X) / rows.sum()
     expected = centred.T @ (rows[:, None] * centred) + 0.6 * np.eye(4)
     for size, least in ((160, 1), (160, 16)):
-        monkeypatch.setattr(products, "BLOCK", size)
-        monkeypatch.setattr(products, "LEAST_ROWS", least)
+        monkeypatch.setattr(matrix_products, "BLOCK", size)
+        monkeypatch.setattr(matrix_products, "LEAST_ROWS", least)
         np.testing.assert_allclose(_dense(bending.times, 4, 1), expected, atol=1e-12)
         single = np.column_stack([bending.times(e[:, None]) for e in np.eye(4, dtype=np.float32)])
         assert single.dtype == np.float32
@@ -252,8 +252,8 @@ def test_products_by_blocks_of_rows_are_products(monkeypatch):
 @pytest.mark.parametrize("most_rest", [0.0, np.inf])
 def test_the_compiled_loop_is_the_loop_in_numpy(most_rest, monkeypatch):
     """The same steps, and a smoothed residual that is that of the average and never grows."""
-    monkeypatch.setattr(products, "COMPILE_FROM", 0)
-    monkeypatch.setattr(coordinates, "MOST_REST", most_rest)
+    monkeypatch.setattr(matrix_products, "COMPILE_FROM", 0)
+    monkeypatch.setattr(preconditioners, "MOST_REST", most_rest)
     objective = smooth_objective.SmoothObjective(text_like_problem(10.0, 0.1, n=60, d=200))
     at = objective.state(np.zeros((200, 1)), np.zeros(1))
     curvature = Curvature(objective, at)
@@ -261,7 +261,7 @@ def test_the_compiled_loop_is_the_loop_in_numpy(most_rest, monkeypatch):
     sizes = []
     for steps in (1, 5, 12, 25):
         compiled, plain = (conjugate_gradients.NewtonStep(curvature, steps) for _ in range(2))
-        assert isinstance(plain.space, coordinates.Diagonal if most_rest == 0 else coordinates.Triangular)
+        assert isinstance(plain.space, preconditioners.Diagonal if most_rest == 0 else preconditioners.Triangular)
         assert plain.space.compiled is not None
         plain.space.compiled = None
         monkeypatch.setattr(conjugate_gradients, "AT_ONCE", 1 if steps == 5 else 10**8)
@@ -293,7 +293,7 @@ def test_a_compiled_loop_ends_at_the_accuracy_asked_for(compiled):
 
 
 def test_the_gram_kernel_equals_numpy():
-    from cvxstructreg.solvers.kernels_newton import add_gram_product
+    from cvxstructreg.solvers.smooth.compiled_newton import add_gram_product
 
     rng = np.random.default_rng(5)
     A = sp.csr_array(rng.normal(size=(7, 5)) * (rng.random((7, 5)) < 0.5))
@@ -306,7 +306,7 @@ def test_the_gram_kernel_equals_numpy():
 
 
 def test_the_triangular_kernels_equal_numpy():
-    from cvxstructreg.solvers import kernels_newton
+    from cvxstructreg.solvers.smooth import compiled_newton
 
     rng = np.random.default_rng(6)
     order = rng.permutation(6).astype(np.uint32)
@@ -317,9 +317,9 @@ def test_the_triangular_kernels_equal_numpy():
     arrays = (rows.indptr.astype(np.uint32), rows.indices.astype(np.uint32), rows.data, order)
     G = P.T @ U @ P + np.diag(1.0 / inverse)
     solved, transposed, product = x.copy(), x.copy(), np.zeros(6)
-    kernels_newton.solve_upper(*arrays, inverse, solved)
-    kernels_newton.solve_upper_transposed(*arrays, inverse, transposed)
-    kernels_newton.multiply_upper_transposed(*arrays, inverse[:, None], x[:, None], product[:, None])
+    compiled_newton.solve_upper(*arrays, inverse, solved)
+    compiled_newton.solve_upper_transposed(*arrays, inverse, transposed)
+    compiled_newton.multiply_upper_transposed(*arrays, inverse[:, None], x[:, None], product[:, None])
     np.testing.assert_allclose(solved, np.linalg.solve(G, x), rtol=1e-12)
     np.testing.assert_allclose(transposed, np.linalg.solve(G.T, x), rtol=1e-12)
     np.testing.assert_allclose(product, G.T @ x, rtol=1e-12, atol=1e-14)
@@ -327,13 +327,13 @@ def test_the_triangular_kernels_equal_numpy():
     u, out, theta = rng.normal(size=6), rng.normal(size=6), rng.normal(size=6)
     expected_u = u + L @ theta
     expected_out = out + L.T @ expected_u
-    kernels_newton.add_lower_product(*arrays, shift, theta, u, out)
+    compiled_newton.add_lower_product(*arrays, shift, theta, u, out)
     np.testing.assert_allclose(u, expected_u, rtol=1e-12)
     np.testing.assert_allclose(out, expected_out, rtol=1e-12, atol=1e-14)
 
 
 def test_the_block_kernels_equal_those_of_single_columns():
-    from cvxstructreg.solvers import kernels_newton
+    from cvxstructreg.solvers.smooth import compiled_newton
 
     rng = np.random.default_rng(7)
     order = rng.permutation(6).astype(np.uint32)
@@ -341,14 +341,14 @@ def test_the_block_kernels_equal_those_of_single_columns():
     arrays = (rows.indptr.astype(np.uint32), rows.indices.astype(np.uint32), rows.data, order)
     inverse, shift, *vectors = (rng.uniform(0.2, 0.5, size=(6, 2)) for _ in range(7))
     blocks = [x.copy() for x in vectors]
-    kernels_newton.solve_upper_block(*arrays, inverse, blocks[0])
-    kernels_newton.solve_upper_transposed_block(*arrays, inverse, blocks[1])
-    kernels_newton.add_lower_product_block(*arrays, shift, *blocks[2:])
+    compiled_newton.solve_upper_block(*arrays, inverse, blocks[0])
+    compiled_newton.solve_upper_transposed_block(*arrays, inverse, blocks[1])
+    compiled_newton.add_lower_product_block(*arrays, shift, *blocks[2:])
     for j in range(2):
         single = [x[:, j].copy() for x in vectors]
-        kernels_newton.solve_upper(*arrays, inverse[:, j].copy(), single[0])
-        kernels_newton.solve_upper_transposed(*arrays, inverse[:, j].copy(), single[1])
-        kernels_newton.add_lower_product(*arrays, shift[:, j].copy(), *single[2:])
+        compiled_newton.solve_upper(*arrays, inverse[:, j].copy(), single[0])
+        compiled_newton.solve_upper_transposed(*arrays, inverse[:, j].copy(), single[1])
+        compiled_newton.add_lower_product(*arrays, shift[:, j].copy(), *single[2:])
         for block, column in zip(blocks, single, strict=True):
             np.testing.assert_allclose(block[:, j], column, rtol=1e-12)
 
@@ -391,7 +391,7 @@ def test_iterates_never_get_worse():
 
 @pytest.mark.parametrize(("dtype", "rtol"), [(np.float64, 1e-12), (np.float32, 1e-5)])
 def test_the_product_kernel_equals_numpy(dtype, rtol):
-    from cvxstructreg.solvers.kernels_newton import add_product_block
+    from cvxstructreg.solvers.smooth.compiled_newton import add_product_block
 
     rng = np.random.default_rng(9)
     A = sp.csr_array(rng.normal(size=(7, 5)) * (rng.random((7, 5)) < 0.5)).astype(dtype)
@@ -403,7 +403,7 @@ def test_the_product_kernel_equals_numpy(dtype, rtol):
 
 
 def test_the_diagonal_product_equals_numpy():
-    from cvxstructreg.solvers.kernels_newton import diagonal_product
+    from cvxstructreg.solvers.smooth.compiled_newton import diagonal_product
 
     rng = np.random.default_rng(10)
     A, N = (sp.csr_array(rng.normal(size=(m, 5)) * (rng.random((m, 5)) < 0.6)) for m in (7, 4))
@@ -429,7 +429,7 @@ def test_rows_of_the_hessian_are_its_products():
 @pytest.mark.parametrize("kind", ["network", "ridge"])
 def test_single_precision_inside_and_double_precision_outside(kind, compiled, monkeypatch):
     """Many classes: conjugate gradients may use single precision, the answer is as accurate as asked for."""
-    monkeypatch.setattr(coordinates, "MOST_REST", 0.0)
+    monkeypatch.setattr(preconditioners, "MOST_REST", 0.0)
     rng = np.random.default_rng(12)
     X = sp.csr_array(rng.poisson(0.3, size=(120, 40)).astype(float))
     penalty = csr.FeatureNetwork(random_graph(rng, 40, True)) if kind == "network" else csr.Quadratic(np.eye(40))

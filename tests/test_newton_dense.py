@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import cvxstructreg as csr
-from cvxstructreg.core.quadratic_form import QuadraticForm
-from cvxstructreg.solvers import smooth_objective
+from cvxstructreg.forms.quadratic_form import QuadraticForm
+from cvxstructreg.solvers.smooth import smooth_objective
 
 
 def chain(d, reach=2):

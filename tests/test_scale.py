@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from rescaled import in_units, with_rows_permuted
 
 import cvxstructreg as csr
-from cvxstructreg.core.centring import centring
 from cvxstructreg.core.solution import Solution
+from cvxstructreg.reductions.centring import centring
 from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.driver import InaccurateWarning
 from random_problems import kernel_problem, linear_problem, random_graph

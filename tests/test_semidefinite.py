@@ -9,8 +9,8 @@ import pytest
 
 import cvxstructreg as csr
 from cvxstructreg.core import model as models
-from cvxstructreg.core import semidefinite
 from cvxstructreg.estimators import DissimilaritySVC, MixedGraphClassifier
+from cvxstructreg.numerics import semidefinite
 from cvxstructreg.warped_kernel import WarpedKernel
 
 NOT_PSD = "gram must be positive semidefinite"

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from sklearn.isotonic import isotonic_regression
 
 import cvxstructreg as csr
+from cvxstructreg.certificates.certificate import Certificate, WrongBoundError, certify_point
+from cvxstructreg.certificates.no_minimiser import escape
+from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.core.atom import Atom
-from cvxstructreg.core.certificate import Certificate, WrongBoundError, certify_point
-from cvxstructreg.core.no_minimiser import escape
-from cvxstructreg.core.null_point import null_point
 
 
 def regression(seed=0, n=30, d=5, shift=0.0):

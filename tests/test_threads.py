@@ -22,9 +22,9 @@ import pytest
 
 import cvxstructreg as csr
 from cvxstructreg.core.atom import Atom
-from cvxstructreg.core.lazy import cached_property
-from cvxstructreg.core.quiet import QuietProblem, muted, warn
 from cvxstructreg.instances import METHODS
+from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.runtime.quiet import QuietProblem, muted, warn
 from cvxstructreg.solvers import registry
 from random_problems import kernel_problem, linear_problem
 
@@ -497,7 +497,7 @@ def test_children_of_a_process_whose_threads_are_solving(forks):
 def test_a_fork_in_the_middle_of_a_cached_property():
     code = """
 import os, threading, time
-from cvxstructreg.core.lazy import cached_property
+from cvxstructreg.runtime.lazy import cached_property
 
 inside = threading.Event()
 

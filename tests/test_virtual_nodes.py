@@ -11,8 +11,8 @@ import scipy.linalg
 import scipy.sparse as sp
 
 import cvxstructreg as csr
-from cvxstructreg.core.quadratic_form import QuadraticForm
-from cvxstructreg.core.semidefinite_solve import SemidefiniteSolve
+from cvxstructreg.forms.quadratic_form import QuadraticForm
+from cvxstructreg.numerics.semidefinite_solve import SemidefiniteSolve
 
 
 def classes(d: int, k: int, seed: int, per_feature: int = 2) -> csr.Graph:

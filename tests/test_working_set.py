@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Lasso, LogisticRegression
 
 import cvxstructreg as csr
-from cvxstructreg.core.certificate import objective_scale
+from cvxstructreg.certificates.certificate import objective_scale
 from cvxstructreg.core.objective import Objective
-from cvxstructreg.core.separable import Separable
-from cvxstructreg.solvers import irls, kernels_cd, kernels_jump, working_set
-from cvxstructreg.solvers.lazy_pull import LazyPull
-from cvxstructreg.solvers.quadratic_model import Coefficients, QuadraticModel
+from cvxstructreg.forms.separable import Separable
+from cvxstructreg.solvers.lasso import compiled_coordinate_descent, compiled_jump, irls, working_set
+from cvxstructreg.solvers.lasso.deferred_pull import LazyPull
+from cvxstructreg.solvers.lasso.quadratic_model import Coefficients, QuadraticModel
 from cvxstructreg.testing import check_solver
 from random_problems import linear_problem, random_graph
 
@@ -308,7 +308,7 @@ class Model:
 
     def made(self):
         """The model as the solver makes it."""
-        given = Coefficients(kernels_cd, self.X, self.Q, self.diagonal, self.box, self.intercept)
+        given = Coefficients(compiled_coordinate_descent, self.X, self.Q, self.diagonal, self.box, self.intercept)
         return QuadraticModel(given, self.features, self.h, self.g, self.w, self.dense_Q @ self.w)
 
     def hessian(self):
@@ -411,7 +411,7 @@ def test_conjugate_gradients_solve_the_system(model):
     some = np.array([0, 1, 4, 7])
     slope = np.random.default_rng(0).normal(size=4)
     scratch = np.zeros(model.d)
-    step, scores = kernels_jump.conjugate_gradients(
+    step, scores = compiled_jump.conjugate_gradients(
         model.X, model.Q, some, model.curvature, model.centre, model.h, model.inverse, slope, scratch, 1e-12
     )
     np.testing.assert_allclose(model.hessian()[np.ix_(some, some)] @ step, -slope, atol=1e-6)
@@ -461,16 +461,16 @@ def test_dependent_features_are_left_to_conjugate_gradients():
 @given(models)
 def test_gradients_columns_curvatures_and_violations_are_their_twins(model):
     slope, score = np.empty(model.d), np.empty(model.d)
-    kernels_cd.gradient_on(model.X, model.features, model.g, slope)
+    compiled_coordinate_descent.gradient_on(model.X, model.features, model.g, slope)
     np.testing.assert_allclose(slope, model.dense.T @ model.g, atol=1e-12)
     scores = np.ones(model.n)
-    kernels_cd.add_columns(model.X, model.features[2:], model.w[2:], scores)
+    compiled_coordinate_descent.add_columns(model.X, model.features[2:], model.w[2:], scores)
     np.testing.assert_allclose(scores, 1.0 + model.dense[:, 2:] @ model.w[2:], atol=1e-12)
     made = model.made()
     np.testing.assert_allclose(made.given.curvature, model.curvature, atol=1e-12)
     if model.intercept:
         np.testing.assert_allclose(made.given.centre, model.centre, atol=1e-12)
-    worst = kernels_cd.violations(model.features, model.w, slope, model.box, score)
+    worst = compiled_coordinate_descent.violations(model.features, model.w, slope, model.box, score)
     c, lower, upper = model.box
     tiny = 1e-7  # a step that small decreases the function by its slope
 
@@ -489,7 +489,7 @@ def test_the_dual_scale_is_that_of_the_separable_part(model, ridged):
     model.box[0] += 0.1  # features without penalty are not its business
     slope = model.dense.T @ model.g
     ridge = np.full(model.d, 0.5 if ridged else 0.0)
-    s, excess_cost, taken_cost = kernels_cd.dual_scale(model.w, slope, model.box, ridge)
+    s, excess_cost, taken_cost = compiled_coordinate_descent.dual_scale(model.w, slope, model.box, ridge)
     part = Separable(*model.box)
     taken = part.absorb(-s * slope)
     excess = -s * slope - taken
@@ -531,7 +531,7 @@ def test_remembered_gradients_are_exact_where_they_matter(seed):
     for _ in range(30):
         g = g + 0.02 * rng.standard_normal(40)
         shift = 0.1 * rng.standard_normal(60)
-        found, exact = pull.at(kernels_cd, g, shift, threshold, always), X.T @ g + shift
+        found, exact = pull.at(compiled_coordinate_descent, g, shift, threshold, always), X.T @ g + shift
         same = np.isclose(found, exact, rtol=1e-12, atol=1e-12)
         assert same[always].all()
         assert same[np.abs(exact) >= threshold].all()

@@ -11,8 +11,8 @@ import cvxstructreg as csr
 from cvxstructreg import testing
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.core.loss import Loss
-from cvxstructreg.core.quadratic_form import QuadraticForm
-from cvxstructreg.core.separable import Separable
+from cvxstructreg.forms.quadratic_form import QuadraticForm
+from cvxstructreg.forms.separable import Separable
 from cvxstructreg.penalties.blocks import BlockNorms
 from cvxstructreg.penalties.dissimilarity import PairHinge
 from cvxstructreg.testing import check_atom

@@ -8,10 +8,10 @@ import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.core.atom import CAPABILITIES, Atom
-from cvxstructreg.core.centred_hinge import CentredHinges
-from cvxstructreg.core.quadratic_form import QuadraticForm
-from cvxstructreg.core.selection import Selection
-from cvxstructreg.core.separable import Separable
+from cvxstructreg.forms.centred_hinge import CentredHinges
+from cvxstructreg.forms.quadratic_form import QuadraticForm
+from cvxstructreg.forms.row_selection import Selection
+from cvxstructreg.forms.separable import Separable
 from cvxstructreg.penalties.blocks import BlockNorms
 from cvxstructreg.penalties.dissimilarity import PairSquaredHinge
 from cvxstructreg.testing import atoms, check_atom

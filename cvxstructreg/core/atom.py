@@ -21,19 +21,19 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
-from cvxstructreg.core import deadline
 from cvxstructreg.core.checks import real_array
 from cvxstructreg.core.columns import accept_vectors
 from cvxstructreg.core.default_prox import default_prox
-from cvxstructreg.core.round_off import UNIT
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.round_off import UNIT
+from cvxstructreg.runtime import deadline
 
 if TYPE_CHECKING:
-    from cvxstructreg.core.centred_hinge import CentredHinges
     from cvxstructreg.core.objective import Objective, Term
-    from cvxstructreg.core.quadratic_form import QuadraticForm
-    from cvxstructreg.core.separable import Separable
+    from cvxstructreg.forms.centred_hinge import CentredHinges
+    from cvxstructreg.forms.quadratic_form import QuadraticForm
+    from cvxstructreg.forms.separable import Separable
 
-Array = NDArray[np.float64]
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 #: What an atom may offer beyond ``expr``. A class offers what it defines; nothing is found out by trying.
@@ -75,11 +75,11 @@ class Atom:
     ``conj(u)``               sup_z <u, z> - f(z)
     ``dual_norm(u)``          for a norm f: its dual norm, so that conj(u) is 0 if dual_norm(u) <= 1, else inf
     ``split()``               (outer, K) with f(w) = outer(K w)
-    ``quadratic(m)``          f(w) = w'Mw: the :class:`~cvxstructreg.core.quadratic_form.QuadraticForm` M
-    ``separable()``           f(w) = sum of c_j |w_j| and bounds: a :class:`~cvxstructreg.core.separable.Separable`
+    ``quadratic(m)``          f(w) = w'Mw: the :class:`~cvxstructreg.forms.quadratic_form.QuadraticForm` M
+    ``separable()``           f(w) = sum of c_j |w_j| and bounds: a :class:`~cvxstructreg.forms.separable.Separable`
     ``blocks()``              (indptr, c) with f(z) = sum_g c_g ||z_g||, g the rows indptr[g] to indptr[g + 1] - 1
     ``hinges()``              (y, s) with f(z) = sum_i s_i (1 - y_i z_i)_+, y_i = -1 or +1, one number for each row
-    ``centred_hinges(k)``     sums of hinges of centred rows: :class:`~cvxstructreg.core.centred_hinge.CentredHinges`
+    ``centred_hinges(k)``     sums of hinges of centred rows: :class:`~cvxstructreg.forms.centred_hinge.CentredHinges`
     ``repair(u, K, left, ...)``  a better u for the bound of a certificate; see ``BlockNorms.repair``
     ``dual_box()``            (lower, upper): conj(u) is finite if and only if lower <= u <= upper, entry by entry
     ``rebalance(u, target)``  a u' near u with conj(u') finite and column sums ``target``; None if there is none

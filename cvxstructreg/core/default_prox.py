@@ -10,8 +10,8 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
-from cvxstructreg.core import deadline
-from cvxstructreg.core.quiet import QuietProblem
+from cvxstructreg.runtime import deadline
+from cvxstructreg.runtime.quiet import QuietProblem
 
 Array = NDArray[np.float64]
 #: The most that can be had: asked for more, or started where it ended last, Clarabel stalls more often.

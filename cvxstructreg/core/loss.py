@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import cvxpy as cp
 import numpy as np
 
-from cvxstructreg.core.atom import Array, Atom, freeze, needs
+from cvxstructreg.core.atom import Atom, freeze, needs
 from cvxstructreg.core.checks import real_array
-from cvxstructreg.core.monotone_root import increasing_root
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.monotone_root import increasing_root
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,10 +9,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from cvxstructreg.core.atom import Array
-from cvxstructreg.core.lazy import cached_property
-from cvxstructreg.core.memory import require_memory
-from cvxstructreg.core.semidefinite import (
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.semidefinite import (
     NEGLIGIBLE,
     NOISE,
     PSD_ROUND_OFF,
@@ -23,6 +21,8 @@ from cvxstructreg.core.semidefinite import (
     prove,
     round_off_of,
 )
+from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.runtime.memory import require_memory
 
 #: Weights of which at most one row in so many is not zero are multiplied with these rows of gram only.
 FEW_ROWS = 4

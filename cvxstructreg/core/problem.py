@@ -8,15 +8,17 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxstructreg.core import centred_program, describe, joint_form
-from cvxstructreg.core.atom import Array
+from cvxstructreg.core import describe
 from cvxstructreg.core.checks import real_array
-from cvxstructreg.core.lazy import cached_property
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Kernel, Linear, Model
-from cvxstructreg.core.normal_form import NormalForm
 from cvxstructreg.core.objective import Objective, Term
-from cvxstructreg.core.quadratic_penalty import MatrixPenalty
+from cvxstructreg.forms import joint_quadratic
+from cvxstructreg.forms.normal_form import NormalForm
+from cvxstructreg.forms.quadratic_penalty import MatrixPenalty
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.reductions import sum_to_zero_program
+from cvxstructreg.runtime.lazy import cached_property
 
 if TYPE_CHECKING:
     from cvxstructreg.core.solution import Solution
@@ -206,8 +208,8 @@ class Problem:
         return (theta[:, 0], float(b[0])) if self.n_outputs == 1 else (theta, b)
 
     @cached_property
-    def _coordinates(self) -> centred_program.Coordinates | None:
-        return centred_program.coordinates(self)
+    def _coordinates(self) -> sum_to_zero_program.Coordinates | None:
+        return sum_to_zero_program.coordinates(self)
 
     @property
     def has_few_coordinates(self) -> bool:
@@ -220,9 +222,9 @@ class Problem:
         ``copies`` gives every piece a variable of its own, ``Z == K x``; hinges of centred scores have one anyway.
         """
         if self._coordinates is not None:
-            problem, v, b, links = centred_program.program(self, self._coordinates)
+            problem, v, b, links = sum_to_zero_program.program(self, self._coordinates)
             return problem, self._coordinates.T @ v, b, links
-        k, zero_sums, links = self.n_outputs, centred_program.sums_to_zero(self), {}
+        k, zero_sums, links = self.n_outputs, sum_to_zero_program.sums_to_zero(self), {}
         theta = cp.Variable((self.model.n_weights, k), name="theta")
         b = cp.Variable((1, k), name="b") if self.model.intercept else None
 
@@ -236,9 +238,9 @@ class Problem:
             ones = np.ones((self.model.n_rows, 1))
             return values + (ones if K is None else K @ ones) @ b
 
-        joint = joint_form.numbers(self)
+        joint = joint_quadratic.numbers(self)
         copied = {piece.number: piece for piece in self.normal_form.pieces if copies or zero_sums}
-        expressions = joint_form.joint_form(self, theta, b)
+        expressions = joint_quadratic.joint_form(self, theta, b)
         for number, term in enumerate(self.terms):
             if number in copied:
                 piece = copied[number]
@@ -254,7 +256,7 @@ class Problem:
                 picked = term.atom.rows if isinstance(term.atom, Loss) else None
                 K = None if picked is None else sp.eye_array(self.model.n_rows, format="csr")[picked]
                 expressions.append(self._expression(term, argument(term, K)))
-        constraints = [*links.values(), *(centred_program.zero_sums(theta, b) if zero_sums else ())]
+        constraints = [*links.values(), *(sum_to_zero_program.zero_sums(theta, b) if zero_sums else ())]
         return cp.Problem(cp.Minimize(cp.sum(expressions)), constraints), theta, b, links
 
     def _expression(self, term: Term, x: cp.Expression) -> cp.Expression:

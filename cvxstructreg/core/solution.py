@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg.core.atom import Array
-from cvxstructreg.core.certificate import Certificate
+from cvxstructreg.certificates.certificate import Certificate
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.numerics.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import numpy as np
 import cvxstructreg as csr
 from cvxstructreg.core.atom import conjugate, has_conjugate
 from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
-from cvxstructreg.crosscheck.textbook_matrices import Array
-from cvxstructreg.crosscheck.textbook_value import term_value
+from cvxstructreg.crosscheck.textbook.matrices import Array
+from cvxstructreg.crosscheck.textbook.value import term_value
 
 #: How far from the best value a prox, which may be iterative, is allowed to be, relative to the value where it started.
 PROX = 1e-4

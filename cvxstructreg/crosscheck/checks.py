@@ -20,10 +20,10 @@ from cvxstructreg.crosscheck.findings import Outcome, Settings, Violation
 from cvxstructreg.crosscheck.patience import TooSlow, patience
 from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
 from cvxstructreg.crosscheck.refusals import is_documented
-from cvxstructreg.crosscheck.textbook_escape import may_escape
-from cvxstructreg.crosscheck.textbook_matrices import Array
-from cvxstructreg.crosscheck.textbook_program import feasible, textbook_optimum
-from cvxstructreg.crosscheck.textbook_value import Value, value
+from cvxstructreg.crosscheck.textbook.escape import may_escape
+from cvxstructreg.crosscheck.textbook.matrices import Array
+from cvxstructreg.crosscheck.textbook.program import feasible, textbook_optimum
+from cvxstructreg.crosscheck.textbook.value import Value, value
 from cvxstructreg.solvers import registry
 
 #: Warnings that the library is meant to give.

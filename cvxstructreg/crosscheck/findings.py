@@ -16,7 +16,7 @@ input         the arrays that the user gave were changed
 crash         the process died or did not come back
 ============  =========================================================================================
 
-Round-off is what :class:`cvxstructreg.crosscheck.textbook_value.Value` allows: 1e-12 of the sum of the terms, and 32
+Round-off is what :class:`cvxstructreg.crosscheck.textbook.value.Value` allows: 1e-12 of the sum of the terms, and 32
 units in the last place of the magnitudes that were added.
 """
 

@@ -3,7 +3,7 @@
 A recipe is a dictionary of numbers, strings and lists, so that a problem can be stored as JSON, replayed, shrunk and
 printed. It holds the raw data only: matrices, labels, edge lists, group lists. Two builders read it, one through the
 public interface of the package (:mod:`cvxstructreg.crosscheck.build`) and one by textbook formulas
-(:mod:`cvxstructreg.crosscheck.textbook_value` and its neighbours). ::
+(:mod:`cvxstructreg.crosscheck.textbook.value` and its neighbours). ::
 
     {"model": {"kind": "linear", "matrix": [[...]], "dtype": "float64", "format": "dense", "intercept": true},
      "terms": [{"kind": "Squared", "on": "rows", "scale": 1.0, "y": [...], "rows": null, "sample_weight": null},

@@ -68,7 +68,7 @@ def _indefinite(recipe: Recipe) -> bool:
 
 
 def _several_bounds(recipe: Recipe) -> bool:
-    from cvxstructreg.crosscheck.textbook_matrices import bounds
+    from cvxstructreg.crosscheck.textbook.matrices import bounds
 
     d = len(recipe["model"]["matrix"][0])
     boxes = [bounds(t, d) for t in recipe["terms"] if t["kind"] in ("Box", "NonNegative") and t["on"] == "weights"]

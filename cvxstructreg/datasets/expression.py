@@ -13,7 +13,7 @@ from sklearn.utils import Bunch
 from cvxstructreg.core.checks import checked_count
 from cvxstructreg.datasets.locating import DataNotFoundError, PathLike, Source, locate
 from cvxstructreg.datasets.reading import DataFormatError, check_length, read_npz
-from cvxstructreg.graphs.pathways import read_gmt
+from cvxstructreg.graphs.builders.pathways import read_gmt
 from cvxstructreg.groups import Groups
 
 _MSIGDB = "https://www.gsea-msigdb.org/gsea/msigdb"

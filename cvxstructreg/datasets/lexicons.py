@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 
 from cvxstructreg.datasets.locating import PathLike, Source, locate
 from cvxstructreg.datasets.reading import DataFormatError, read_table, text_lines
-from cvxstructreg.graphs import wordnet
+from cvxstructreg.graphs.builders import wordnet
 
 _WORDS = "a text file with one word per line, gzip'd or not"
 _LIU = "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)"

@@ -12,11 +12,11 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
-from cvxstructreg.core.certificate import Certificate
+from cvxstructreg.certificates.certificate import Certificate
 from cvxstructreg.core.objective import Term
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.core.quiet import muted
 from cvxstructreg.core.solution import Solution
+from cvxstructreg.runtime.quiet import muted
 from cvxstructreg.solvers import InaccurateWarning
 
 

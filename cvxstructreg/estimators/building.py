@@ -6,9 +6,9 @@ from typing import Any
 
 from sklearn.base import clone
 
-from cvxstructreg.core.builder import Builder
+from cvxstructreg.building.builder import Builder
 from cvxstructreg.graphs import NeighborGraph
-from cvxstructreg.graphs.builder import GraphBuilder
+from cvxstructreg.graphs.builders.builder import GraphBuilder
 from cvxstructreg.groups.topics import TopicGroups
 
 

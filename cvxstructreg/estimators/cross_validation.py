@@ -17,7 +17,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 
-from cvxstructreg.core.certificate import Certificate
+from cvxstructreg.certificates.certificate import Certificate
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.estimators.linear import LinearEstimator, Matrix, TrainingData
 from cvxstructreg.paths.warm_path import Path, common_strengths, follow

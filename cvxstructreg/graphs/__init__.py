@@ -10,10 +10,8 @@ from cvxstructreg.graphs.graph import Graph
 
 if TYPE_CHECKING:
     from cvxstructreg.graphs.alignment import aligned_graph, edge_list_graph
-    from cvxstructreg.graphs.cooccurrence import CooccurrenceGraph
-    from cvxstructreg.graphs.feature_classes import class_graph
-    from cvxstructreg.graphs.files import read_edge_list, read_word_list
-    from cvxstructreg.graphs.lexicon import (
+    from cvxstructreg.graphs.builders.cooccurrence import CooccurrenceGraph
+    from cvxstructreg.graphs.builders.lexicon import (
         lexicon_graph,
         negation_graph,
         negation_pairs,
@@ -22,12 +20,14 @@ if TYPE_CHECKING:
         sentiment_scores,
         sentiment_seeds,
     )
-    from cvxstructreg.graphs.neighbors import NeighborGraph
+    from cvxstructreg.graphs.builders.neighbors import NeighborGraph
+    from cvxstructreg.graphs.builders.pathways import pathway_graph, read_gmt
+    from cvxstructreg.graphs.builders.quoting import quoting_pairs, shows_disagreement
+    from cvxstructreg.graphs.builders.seed_correlation import SeedCorrelationGraph
+    from cvxstructreg.graphs.feature_classes import class_graph
+    from cvxstructreg.graphs.files import read_edge_list, read_word_list
     from cvxstructreg.graphs.networkx_bridge import from_networkx, to_networkx
     from cvxstructreg.graphs.pairs import mixed_graph, oracle_pairs
-    from cvxstructreg.graphs.pathways import pathway_graph, read_gmt
-    from cvxstructreg.graphs.quoting import quoting_pairs, shows_disagreement
-    from cvxstructreg.graphs.seed_correlation import SeedCorrelationGraph
 
 __all__ = [
     "CooccurrenceGraph",
@@ -59,10 +59,10 @@ __all__ = [
 # The builders are loaded when they are first asked for: scikit-learn takes longer to import than all the rest.
 _MODULES = {
     "alignment": ("aligned_graph", "edge_list_graph"),
-    "cooccurrence": ("CooccurrenceGraph",),
+    "builders.cooccurrence": ("CooccurrenceGraph",),
     "feature_classes": ("class_graph",),
     "files": ("read_edge_list", "read_word_list"),
-    "lexicon": (
+    "builders.lexicon": (
         "lexicon_graph",
         "negation_graph",
         "negation_pairs",
@@ -71,12 +71,12 @@ _MODULES = {
         "sentiment_scores",
         "sentiment_seeds",
     ),
-    "neighbors": ("NeighborGraph",),
+    "builders.neighbors": ("NeighborGraph",),
     "networkx_bridge": ("from_networkx", "to_networkx"),
     "pairs": ("mixed_graph", "oracle_pairs"),
-    "pathways": ("pathway_graph", "read_gmt"),
-    "quoting": ("quoting_pairs", "shows_disagreement"),
-    "seed_correlation": ("SeedCorrelationGraph",),
+    "builders.pathways": ("pathway_graph", "read_gmt"),
+    "builders.quoting": ("quoting_pairs", "shows_disagreement"),
+    "builders.seed_correlation": ("SeedCorrelationGraph",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
+from cvxstructreg.building.vocabulary import ColumnFinder, vocabulary_names
 from cvxstructreg.core.checks import chosen_names, plural
-from cvxstructreg.core.vocabulary import ColumnFinder, vocabulary_names
 from cvxstructreg.graphs.files import FilePath, read_edge_list
 from cvxstructreg.graphs.graph import Graph
 

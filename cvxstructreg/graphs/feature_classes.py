@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from cvxstructreg.building.vocabulary import ColumnFinder, vocabulary_names
 from cvxstructreg.core.checks import checked_names, inferred_count, plural, real_array
-from cvxstructreg.core.vocabulary import ColumnFinder, vocabulary_names
 from cvxstructreg.graphs.graph import Graph
 from cvxstructreg.graphs.weight_matrix import pair_indices
 

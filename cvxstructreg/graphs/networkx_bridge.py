@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from cvxstructreg.core.optional import optional_import
 from cvxstructreg.graphs.alignment import aligned_graph
 from cvxstructreg.graphs.graph import Graph
+from cvxstructreg.runtime.optional import optional_import
 
 
 def from_networkx(network: Any, vocabulary: Any = None, weight: str = "weight", missing: str = "ignore") -> Graph:

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from cvxstructreg.building.vocabulary import check_choice
 from cvxstructreg.core.checks import check_range, indices_of, plural, show, weight_array
-from cvxstructreg.core.vocabulary import check_choice
 from cvxstructreg.graphs.graph import Graph
 from cvxstructreg.graphs.weight_matrix import pair_indices
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from cvxstructreg.core.builder import Builder
+from cvxstructreg.building.builder import Builder
 from cvxstructreg.core.checks import plural
 from cvxstructreg.groups.groups import Groups, Weights
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from cvxstructreg.core.checks import plural
-from cvxstructreg.core.optional import optional_import
-from cvxstructreg.core.progress import progress
 from cvxstructreg.groups.builder import GroupBuilder, checked_integer
 from cvxstructreg.groups.groups import Weights
 from cvxstructreg.groups.words import Words, checked_documents
+from cvxstructreg.runtime.optional import optional_import
+from cvxstructreg.runtime.progress import progress
 
 
 class GraphOfWordsGroups(GroupBuilder):

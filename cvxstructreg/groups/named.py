@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cvxstructreg.core.vocabulary import ColumnFinder, vocabulary_names
+from cvxstructreg.building.vocabulary import ColumnFinder, vocabulary_names
 from cvxstructreg.groups.groups import Groups, Weights
 
 

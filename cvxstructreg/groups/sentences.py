@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from cvxstructreg.core.checks import plural
-from cvxstructreg.core.progress import progress
 from cvxstructreg.groups.builder import GroupBuilder, checked_integer
 from cvxstructreg.groups.groups import Weights
 from cvxstructreg.groups.splitting import fitted_splitter
 from cvxstructreg.groups.words import Words, checked_documents
+from cvxstructreg.runtime.progress import progress
 
 
 class SentenceGroups(GroupBuilder):

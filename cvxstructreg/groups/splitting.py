@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from cvxstructreg.core.optional import optional_import
-from cvxstructreg.core.progress import progress
+from cvxstructreg.runtime.optional import optional_import
+from cvxstructreg.runtime.progress import progress
 
 _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from cvxstructreg.building.vocabulary import vocabulary_names
 from cvxstructreg.core.checks import plural
-from cvxstructreg.core.vocabulary import vocabulary_names
 
 
 class Words:

@@ -9,8 +9,9 @@ from typing import Any, Self
 import cvxpy as cp
 import numpy as np
 
-from cvxstructreg.core.atom import Array, freeze
+from cvxstructreg.core.atom import freeze
 from cvxstructreg.core.loss import Loss, encode_binary
+from cvxstructreg.numerics.arrays import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)

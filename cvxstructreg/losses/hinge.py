@@ -8,8 +8,8 @@ from typing import ClassVar
 import cvxpy as cp
 import numpy as np
 
-from cvxstructreg.core.atom import Array
 from cvxstructreg.losses.binary import BinaryLoss
+from cvxstructreg.numerics.arrays import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,9 +9,9 @@ import cvxpy as cp
 import numpy as np
 from scipy.special import expit, xlog1py, xlogy
 
-from cvxstructreg.core.atom import Array
-from cvxstructreg.core.monotone_root import increasing_root
 from cvxstructreg.losses.binary import BinaryLoss
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.monotone_root import increasing_root
 
 
 @dataclass(frozen=True, eq=False, repr=False)

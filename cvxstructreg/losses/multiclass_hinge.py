@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import cvxpy as cp
 import numpy as np
 
-from cvxstructreg.core import centred_hinge
-from cvxstructreg.core.atom import Array, freeze
+from cvxstructreg.core.atom import freeze
 from cvxstructreg.core.loss import Loss, encode_multiclass, shift_into_box
+from cvxstructreg.forms import centred_hinge
+from cvxstructreg.numerics.arrays import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,8 +10,9 @@ import cvxpy as cp
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
-from cvxstructreg.core.atom import Array, freeze
+from cvxstructreg.core.atom import freeze
 from cvxstructreg.core.loss import Loss, encode_multiclass
+from cvxstructreg.numerics.arrays import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)

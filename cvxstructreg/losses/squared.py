@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import cvxpy as cp
 import numpy as np
 
-from cvxstructreg.core.atom import Array, as_columns
+from cvxstructreg.core.atom import as_columns
 from cvxstructreg.core.loss import Loss
+from cvxstructreg.numerics.arrays import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cvxstructreg.core.atom import Array
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Linear
-from cvxstructreg.core.normal_form import NormalForm
 from cvxstructreg.core.objective import Objective, Term
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.core.quadratic_penalty import MatrixPenalty
-from cvxstructreg.core.quiet import muted, warn
+from cvxstructreg.forms.normal_form import NormalForm
+from cvxstructreg.forms.quadratic_penalty import MatrixPenalty
+from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.paths.strength import checked_terms, with_strength
+from cvxstructreg.runtime.quiet import muted, warn
 from cvxstructreg.solvers import InaccurateWarning
 
 #: How well the rest of the model is fitted, and how well the gauge of its gradient is computed.

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg.core.atom import Array
 from cvxstructreg.core.checks import real_array
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
-from cvxstructreg.paths.nearly_constant import largest_strength
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.paths.path_start import largest_strength
 from cvxstructreg.paths.strength import checked_terms, with_strength
 
 #: Solves a problem from the solution of the one before.

@@ -11,10 +11,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxstructreg.core import deadline
-from cvxstructreg.core.atom import Array, Atom, freeze
-from cvxstructreg.core.momentum import Momentum
-from cvxstructreg.core.selection import Selection, compiled_pays
+from cvxstructreg.core.atom import Atom, freeze
+from cvxstructreg.forms.row_selection import Selection, compiled_pays
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.momentum import Momentum
+from cvxstructreg.runtime import deadline
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -99,7 +100,7 @@ class BlockNorms(Atom):
         """max_g ||u_g|| / c_g; infinite if a block without cost is not zero."""
         free = self.weights == 0
         if compiled_pays(u.size) and not free.any():
-            from cvxstructreg.core.kernels_groups import largest_ratio
+            from cvxstructreg.forms.compiled_groups import largest_ratio
 
             starts = np.array(self.indptr) * u.shape[1]
             return float(largest_ratio(starts, np.array(self.weights), np.ascontiguousarray(u).ravel()))
@@ -116,7 +117,7 @@ class BlockNorms(Atom):
         """
         if not _picks_rows(K):
             return u.copy()
-        from cvxstructreg.core import kernels_groups  # compiled at the first call only
+        from cvxstructreg.forms import compiled_groups  # compiled at the first call only
 
         k = u.shape[1]
         columns = K.indices if k == 1 else (K.indices[:, None].astype(np.int64) * k + np.arange(k)).ravel()
@@ -124,7 +125,7 @@ class BlockNorms(Atom):
         moved, rest = u.copy().ravel(), (left - K.T @ u).ravel()
         limits, none = np.array(np.broadcast_to(bound, left.shape)).ravel(), np.zeros(left.size, dtype=np.uint8)
         groups = np.array(self.indptr) * k, indices, scale * self.weights
-        kernels_groups.repair(*groups, moved, rest, limits, none, sweeps, 1.0)
+        compiled_groups.repair(*groups, moved, rest, limits, none, sweeps, 1.0)
         return moved.reshape(u.shape)
 
     def __repr__(self) -> str:

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import cvxpy as cp
 import numpy as np
 
-from cvxstructreg.core.atom import Array, Atom, freeze
+from cvxstructreg.core.atom import Atom, freeze
 from cvxstructreg.core.checks import real_array
-from cvxstructreg.core.separable import Separable
+from cvxstructreg.forms.separable import Separable
+from cvxstructreg.numerics.arrays import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)

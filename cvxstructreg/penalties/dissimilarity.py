@@ -10,9 +10,10 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxstructreg.core import centred_hinge
-from cvxstructreg.core.atom import Array, Atom, freeze
+from cvxstructreg.core.atom import Atom, freeze
 from cvxstructreg.core.checks import weight_array
+from cvxstructreg.forms import centred_hinge
+from cvxstructreg.numerics.arrays import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)

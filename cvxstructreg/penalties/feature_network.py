@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from cvxstructreg.core.quadratic_form import QuadraticForm
-from cvxstructreg.core.quadratic_penalty import QuadraticPenalty
+from cvxstructreg.forms.quadratic_form import QuadraticForm
+from cvxstructreg.forms.quadratic_penalty import QuadraticPenalty
 from cvxstructreg.graphs import Graph
 
 

@@ -10,8 +10,9 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxstructreg.core.atom import Array, Atom
+from cvxstructreg.core.atom import Atom
 from cvxstructreg.graphs import Graph
+from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.l1 import L1
 
 

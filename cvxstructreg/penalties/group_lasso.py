@@ -10,9 +10,10 @@ import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
-from cvxstructreg.core.atom import Array, Atom
-from cvxstructreg.core.selection import Selection, compiled_pays
+from cvxstructreg.core.atom import Atom
+from cvxstructreg.forms.row_selection import Selection, compiled_pays
 from cvxstructreg.groups import Groups
+from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.blocks import BlockNorms, fit_stack
 
 
@@ -72,7 +73,7 @@ class GroupLasso(Atom):
         groups = self.groups
         if z.shape[1] > 1 or not compiled_pays(groups.n_entries):
             return float(groups.weights @ groups.norms(z))
-        from cvxstructreg.core.kernels_groups import norm_sum
+        from cvxstructreg.forms.compiled_groups import norm_sum
 
         indices = self.split()[1].indices
         return float(

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import cvxpy as cp
 import numpy as np
 
-from cvxstructreg.core.atom import Array, Atom
-from cvxstructreg.core.quadratic_penalty import checked_diagonal
-from cvxstructreg.core.separable import Separable
+from cvxstructreg.core.atom import Atom
+from cvxstructreg.forms.quadratic_penalty import checked_diagonal
+from cvxstructreg.forms.separable import Separable
+from cvxstructreg.numerics.arrays import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)

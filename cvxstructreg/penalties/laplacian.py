@@ -10,9 +10,9 @@ import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.checks import checked_count
-from cvxstructreg.core.composed_forms import PowerForm
-from cvxstructreg.core.quadratic_form import QuadraticForm
-from cvxstructreg.core.quadratic_penalty import QuadraticPenalty
+from cvxstructreg.forms.composed_forms import PowerForm
+from cvxstructreg.forms.quadratic_form import QuadraticForm
+from cvxstructreg.forms.quadratic_penalty import QuadraticPenalty
 from cvxstructreg.graphs import Graph
 
 

@@ -11,15 +11,16 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxstructreg.core import deadline
-from cvxstructreg.core.atom import Array, Atom
-from cvxstructreg.core.quiet import QuietProblem
-from cvxstructreg.core.selection import Selection
-from cvxstructreg.core.units import power_of_two
+from cvxstructreg.core.atom import Atom
+from cvxstructreg.forms.row_selection import Selection
 from cvxstructreg.groups import Groups
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.units import power_of_two
 from cvxstructreg.penalties.blocks import BlockNorms, stack_steps
 from cvxstructreg.penalties.group_lasso import checked_groups
 from cvxstructreg.penalties.latent_shares import LatentShares
+from cvxstructreg.runtime import deadline
+from cvxstructreg.runtime.quiet import QuietProblem
 
 #: After so many steps Newton steps on the shares of the groups are tried.
 TRIES = (10, 20, 40, 80, 160, 320, 640, 1280, 2560)

@@ -21,8 +21,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from cvxstructreg.core import deadline
-from cvxstructreg.core.atom import Array
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime import deadline
 
 #: The optimality conditions hold to this part of the radii; the two bounds of the norm meet to that part of it.
 ACCURACY, TIGHT = 1e-11, 1e-11

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.core.model import as_design
-from cvxstructreg.core.quadratic_form import DENSE_LIMIT, QuadraticForm, to_dense
-from cvxstructreg.core.quadratic_penalty import QuadraticPenalty
+from cvxstructreg.forms.quadratic_form import DENSE_LIMIT, QuadraticForm, to_dense
+from cvxstructreg.forms.quadratic_penalty import QuadraticPenalty
 
 
 @dataclass(frozen=True, eq=False, repr=False)

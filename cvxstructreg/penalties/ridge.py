@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Self
 import cvxpy as cp
 import numpy as np
 
-from cvxstructreg.core.atom import Array
-from cvxstructreg.core.quadratic_form import QuadraticForm
-from cvxstructreg.core.quadratic_penalty import QuadraticPenalty, checked_diagonal
+from cvxstructreg.forms.quadratic_form import QuadraticForm
+from cvxstructreg.forms.quadratic_penalty import QuadraticPenalty, checked_diagonal
+from cvxstructreg.numerics.arrays import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)

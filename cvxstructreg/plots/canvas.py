@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cvxstructreg.core.optional import optional_import
+from cvxstructreg.runtime.optional import optional_import
 
 #: Seven colours of Okabe and Ito (without yellow, which is too faint for lines), after which line styles change.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg.core.optional import optional_import
 from cvxstructreg.graphs import Graph
 from cvxstructreg.plots.canvas import DISSIMILAR, SIMILAR, axes_for, signed_colours
+from cvxstructreg.runtime.optional import optional_import
 
 
 def feature_graph(

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg.core.optional import optional_import
 from cvxstructreg.graphs import Graph
 from cvxstructreg.plots.canvas import DISSIMILAR, MARKERS, PALETTE, SIMILAR, axes_for
+from cvxstructreg.runtime.optional import optional_import
 
 
 def decision_regions(

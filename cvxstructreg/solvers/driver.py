@@ -9,12 +9,12 @@ from numbers import Integral, Real
 from types import ModuleType
 from typing import Any
 
-from cvxstructreg.core import deadline
-from cvxstructreg.core.atom import Array
-from cvxstructreg.core.null_point import null_point
+from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.core.quiet import warn
 from cvxstructreg.core.solution import Record, Solution
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime import deadline
+from cvxstructreg.runtime.quiet import warn
 from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.found import as_taken, start_at
 from cvxstructreg.solvers.graph_strength import warn_of_strong_graphs

@@ -8,10 +8,10 @@ from types import ModuleType
 
 import numpy as np
 
-from cvxstructreg.core.atom import Array
-from cvxstructreg.core.centring import centring
 from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.reductions.centring import centring
 from cvxstructreg.solvers.iterate import Iterate
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cvxstructreg.core.atom import Array
-from cvxstructreg.core.composed_forms import PulledForm
 from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.core.quadratic_form import QuadraticForm
-from cvxstructreg.core.warp import GraphOperator
+from cvxstructreg.forms.composed_forms import PulledForm
+from cvxstructreg.forms.quadratic_form import QuadraticForm
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.solvers.kernels.warp import GraphOperator
 
 #: trace(M gram) / n from which on the graph drowns everything else; published experiments reach about 10^6.
 HUGE = 1e8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from cvxstructreg.core.atom import Array
+from cvxstructreg.numerics.arrays import Array
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxstructreg.core import deadline
-from cvxstructreg.core.centred_hinge import centred
+from cvxstructreg.certificates.null_point import PERFECT, null_point
 from cvxstructreg.core.model import Kernel
-from cvxstructreg.core.null_point import PERFECT, null_point
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.core.quiet import QuietProblem
+from cvxstructreg.forms.centred_hinge import centred
+from cvxstructreg.runtime import deadline
+from cvxstructreg.runtime.quiet import QuietProblem
 from cvxstructreg.solvers.iterate import Iterate, Refusal, SolverFailedError
 
 NAME = "cvxpy"

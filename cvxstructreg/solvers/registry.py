@@ -5,31 +5,21 @@ from __future__ import annotations
 from types import ModuleType
 
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.solvers import (
-    admm,
-    group_descent,
-    group_newton,
-    hinge_newton,
-    irls,
-    kernel_cg,
-    lbfgs,
-    multipliers,
-    paper_admm,
-    proximal_gradient,
-    reference,
-    splitting,
-    truncated_newton,
-    warped,
-    working_set,
-)
+from cvxstructreg.solvers import reference
+from cvxstructreg.solvers.general import admm, proximal_gradient
+from cvxstructreg.solvers.groups import group_descent, group_newton, sentence_admm
 from cvxstructreg.solvers.iterate import Refusal
+from cvxstructreg.solvers.kernels import augmented_lagrangian, kernel_cg, warped_kernel
+from cvxstructreg.solvers.lasso import irls, working_set
+from cvxstructreg.solvers.multiclass import douglas_rachford, hinge_newton
+from cvxstructreg.solvers.smooth import lbfgs, truncated_newton
 
 SOLVERS: tuple[ModuleType, ...] = (
     hinge_newton,
-    splitting,
+    douglas_rachford,
     kernel_cg,
-    warped,
-    multipliers,
+    warped_kernel,
+    augmented_lagrangian,
     truncated_newton,
     working_set,
     group_descent,
@@ -38,13 +28,13 @@ SOLVERS: tuple[ModuleType, ...] = (
     irls,
     proximal_gradient,
     admm,
-    paper_admm,
+    sentence_admm,
     reference,
 )
 
 #: The last resort of ``auto``, and the methods of papers that others are compared with: these come after it.
 REFERENCE = reference
-BASELINES = frozenset({lbfgs.NAME, irls.NAME, paper_admm.NAME})
+BASELINES = frozenset({lbfgs.NAME, irls.NAME, sentence_admm.NAME})
 
 
 def names() -> tuple[str, ...]:

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg.core import deadline
-from cvxstructreg.core.atom import Array
-from cvxstructreg.core.certificate import Certificate, certify_point, from_known_bound
-from cvxstructreg.core.no_minimiser import Escape, escape
+from cvxstructreg.certificates.certificate import Certificate, certify_point, from_known_bound
+from cvxstructreg.certificates.no_minimiser import Escape, escape
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Record, Solution
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers import handover
 from cvxstructreg.solvers.found import Found, as_taken, handed_over, lifted
 from cvxstructreg.solvers.iterate import Iterate, SolverFailedError

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cvxstructreg.core.atom import Array
+from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.testing.probe import Probe
 
 

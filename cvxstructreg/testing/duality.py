@@ -7,9 +7,10 @@ import itertools
 
 import numpy as np
 
-from cvxstructreg.core.atom import Array, Atom, conjugate, freeze, has_conjugate
+from cvxstructreg.core.atom import Atom, conjugate, freeze, has_conjugate
 from cvxstructreg.core.loss import Loss
-from cvxstructreg.core.selection import Selection
+from cvxstructreg.forms.row_selection import Selection
+from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.testing.probe import STEPS, Probe
 
 

@@ -7,9 +7,10 @@ import itertools
 import cvxpy as cp
 import numpy as np
 
-from cvxstructreg.core import centred_hinge
-from cvxstructreg.core.atom import Array, Atom
-from cvxstructreg.core.quadratic_form import QuadraticForm, to_dense
+from cvxstructreg.core.atom import Atom
+from cvxstructreg.forms import centred_hinge
+from cvxstructreg.forms.quadratic_form import QuadraticForm, to_dense
+from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.testing.probe import STEPS, Probe
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg.core.atom import Array, Atom
+from cvxstructreg.core.atom import Atom
+from cvxstructreg.numerics.arrays import Array
 
 #: Steps of the prox at which atoms are compared with CVXPY.
 STEPS = (0.3, 2.0)

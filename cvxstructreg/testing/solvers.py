@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cvxstructreg.core.certificate import certify_point
+from cvxstructreg.certificates.certificate import certify_point
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.core.quiet import muted
+from cvxstructreg.runtime.quiet import muted
 from cvxstructreg.solvers.driver import InaccurateWarning
 from cvxstructreg.solvers.reference import NAME as REFERENCE
 from cvxstructreg.testing.probe import require

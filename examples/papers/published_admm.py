@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.groups import Groups
-from cvxstructreg.solvers import kernels_cd
-from cvxstructreg.solvers.quadratic_model import Coefficients, QuadraticModel
-from cvxstructreg.solvers.working_set import as_columns
+from cvxstructreg.solvers.lasso import compiled_coordinate_descent
+from cvxstructreg.solvers.lasso.quadratic_model import Coefficients, QuadraticModel
+from cvxstructreg.solvers.lasso.working_set import as_columns
 
 #: The residuals at which the iterations end, relative, and the relative change of w that ends its Newton steps.
 SMALL, W_CHANGE = 1e-3, 1e-2
@@ -39,7 +39,9 @@ class WeightStep:
         d = X.shape[1]
         box = np.vstack([np.full(d, lam1), np.full(d, -np.inf), np.full(d, np.inf)])
         Q = as_columns(sp.diags_array(self.ridge).tocsc())
-        self.model = Coefficients(kernels_cd, as_columns(sp.csc_array(X)), Q, self.ridge, box, intercept=True)
+        self.model = Coefficients(
+            compiled_coordinate_descent, as_columns(sp.csc_array(X)), Q, self.ridge, box, intercept=True
+        )
         self.features = np.arange(d)
 
     def value(self, scores: Any, w: Any, pull: Any) -> float:

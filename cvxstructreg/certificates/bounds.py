@@ -1,0 +1,187 @@
+"""Feasible dual points, and the lower bounds of the optimum that they prove.
+
+A problem is ``sum_t f_t(K_t x)`` over x = (theta, b), with the strengths inside the f_t. Any u_t with
+``sum_t K_t'u_t = 0`` prove that the optimum is at least ``-sum_t f_t*(u_t)`` (Fenchel). The u_t of the scores come from
+the point itself (gradients) or from a solver; the intercept asks for column sums of zero; what is then left on the
+weights is taken by absolute values and bounds, by strongly convex quadratic terms, by group norms, or, where none of
+these can take it, made small enough by scaling all u_t down (:mod:`cvxstructreg.certificates.weight_dual`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from cvxstructreg.certificates.free_directions import free_directions, linearised, refit
+from cvxstructreg.certificates.weight_dual import Dual, Known, Quadratic, WeightDual, dual_point, score_unit
+from cvxstructreg.certificates.weight_dual import ScoreDual as ScoreDual
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.forms.normal_form import NormalForm
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.round_off import REACH, UNIT
+
+#: Column sums that are round-off, relative to the absolute values that they add up.
+BALANCED = 1e-10
+
+
+def lower_bound(
+    parts: NormalForm,
+    theta: Array,
+    b: Array,
+    scores: Array,
+    dual: Dual,
+    sweeps: int,
+    known: Known,
+    quadratic: Quadratic,
+) -> float:
+    """A lower bound of the optimum, -inf if no feasible dual point was found.
+
+    A dual point that was given is tried first. Smooth terms have one of their own, the gradient at the point (theta,
+    b). ``known`` are the objective there and a relative gap that is enough, a tenth of which is not worth a search;
+    ``quadratic`` the quadratic terms of the weights there, with their gradient.
+    """
+    directions = _free(parts, theta)
+    if directions is None:
+        return -np.inf
+    given = not directions.shape[1] and all(piece.number in dual for piece in parts.score_pieces)
+    bound = -np.inf
+    if given or not (parts.scores_are_smooth or directions.shape[1]):
+        bound = _bound(parts, _score_dual(parts, theta, b, scores, dual, known[0]), dual, sweeps, known, quadratic)
+    if parts.scores_are_smooth and not known[0] - bound <= known[1] * abs(known[0]):
+        moved, its_b, its_scores = refit(parts, theta, b, scores, directions)
+        start = _score_dual(parts, moved, its_b, its_scores, {}, known[0])
+        if directions.shape[1]:
+            start = _along_free_directions(parts, moved, its_b, its_scores, directions, known[0]) or start
+        if start is not None:
+            moved = start.theta
+            its_quadratic = quadratic if moved is theta else parts.quadratic_value_and_grad(moved)
+            bound = max(bound, _bound(parts, start, dual, sweeps, known, its_quadratic))
+    return bound
+
+
+def _along_free_directions(
+    parts: NormalForm, theta: Array, b: Array, scores: Array, directions: Array, objective: float
+) -> ScoreDual | None:
+    """Dual points in balance along all directions at once; None if a conjugate is infinite there."""
+    found = linearised(parts, theta, scores, directions)
+    if found is None:
+        return None
+    moved, ahead, points = found
+    if any(piece.conj(u) == np.inf for piece, u in zip(parts.score_pieces, points, strict=True)):
+        return None
+    return _with_errors(parts, ScoreDual(moved, ahead, tuple(points), _total(parts, ahead, points)), b, objective)
+
+
+def _free(parts: NormalForm, theta: Array) -> Array | None:
+    """The directions without penalty: none where all features have an absolute value."""
+    if parts.separable is not None and np.all(parts.separable.weights > 0):
+        return np.zeros((len(theta), 0))
+    return free_directions(parts, theta)
+
+
+def _bound(
+    parts: NormalForm, start: ScoreDual | None, dual: Dual, sweeps: int, known: Known, quadratic: Quadratic
+) -> float:
+    """What is proved by a dual point of the scores, with the best dual point of the weights that goes with it."""
+    if start is None:
+        return -np.inf
+    if parts.rkhs:
+        return _function_bound(parts, start)
+    return WeightDual(parts, start, dual, sweeps, known, quadratic).best_bound()
+
+
+def _function_bound(parts: NormalForm, start: ScoreDual) -> float:
+    """The dual objective where the only term of the weights is the function norm: its conjugate is u'gram u / 4."""
+    total, cost, error = start.total, start.cost(parts), start.error
+    size, round_off = abs(cost), start.round_off(parts)
+    if parts.function_forms:
+        h = parts.model.scores(start.theta, np.zeros(parts.n_outputs))
+        pull = parts.function_grad(h)
+        error += sum(scaled.grad_error(h) for scaled in parts.function_forms)
+        error += UNIT * (float(np.linalg.norm(total)) + float(np.linalg.norm(pull)))
+        total = total + pull  # taken at the gradient, where the conjugate is the value
+        its_cost = sum(scaled.value(h) for scaled in parts.function_forms)
+        cost, size = cost + its_cost, size + its_cost
+    product = parts.model.adjoint(total)
+    square = float(np.vdot(total, product)) / (4.0 * parts.rkhs)
+    # the round-off in total'gram total (|gram_ij|^2 <= gram_ii gram_jj), and what an error in the total changes in it
+    diagonal = np.maximum(parts.model.design.diagonal(), 0.0)
+    inexact = UNIT * float(np.sum(diagonal @ total**2)) + parts.model.slack * float(np.sum(total**2))
+    inexact += error * (2.0 * float(np.linalg.norm(product)) + error * float(diagonal.sum()))
+    round_off += inexact / (4.0 * parts.rkhs)
+    return -cost - square - UNIT * (size + abs(square)) - round_off
+
+
+def _score_dual(
+    parts: NormalForm, theta: Array, b: Array, scores: Array, dual: Dual, objective: float
+) -> ScoreDual | None:
+    """Dual points of the score terms in the domains of their conjugates, with the sums the intercept asks for."""
+    points = [dual_point(piece, scores, dual.get(piece.number)) for piece in parts.score_pieces]
+    if _ignore_common_shifts(points):
+        # losses that only see differences between classes cannot balance what is common to all classes
+        scores = scores - scores.mean(axis=1, keepdims=True)
+    # far from the optimum the other terms may pull harder than the losses can balance: then take less of them
+    for share in (1.0, 0.5, 0.1, 0.0) if parts.model.intercept else (1.0,):
+        taken = [u if isinstance(p.atom, Loss) else share * u for p, u in zip(parts.score_pieces, points, strict=True)]
+        found = _balanced(parts, theta, share * scores, taken)
+        if found is not None:
+            return _with_errors(parts, found, b, objective)
+    return None
+
+
+def _with_errors(parts: NormalForm, start: ScoreDual, b: Array, objective: float) -> ScoreDual | None:
+    """The dual points with the round-off in their total, and what their imbalance costs; None if it is no round-off.
+
+    Column sums r that are not zero add r'b* to the bound, with the intercepts b* of the optimum. These are taken to be
+    within ``REACH`` times the size of the scores without intercept, or of a score that changes the objective by its own
+    size, of the intercepts b.
+    """
+    error = sum(scaled.grad_error(start.scores) for scaled in parts.score_forms)
+    if len(start.points) + len(parts.score_forms) > 1:
+        error += UNIT * sum(float(np.linalg.norm(u)) for u in start.points)
+        error += UNIT * sum(float(np.linalg.norm(scaled.grad(start.scores))) for scaled in parts.score_forms)
+    imbalance = 0.0
+    if parts.model.intercept:
+        sums = start.total.sum(axis=0, dtype=np.longdouble).astype(float)
+        if np.any(np.abs(sums) > BALANCED * np.abs(start.total).sum(axis=0) + REACH * error):
+            return None
+        unit = score_unit(start.total, objective)
+        reach = REACH * np.maximum(np.abs(start.scores - b).max(axis=0), unit)
+        imbalance = float(np.sum(np.abs(sums) * reach - sums * b))
+        imbalance += error * float(np.sum(reach + np.abs(b)))
+    return replace(start, error=error, imbalance=imbalance)
+
+
+def _total(parts: NormalForm, scores: Array, points: Sequence[Array]) -> Array:
+    """The derivative of the score terms by the scores."""
+    total = sum((scaled.grad(scores) for scaled in parts.score_forms), np.zeros_like(scores))
+    for piece, u in zip(parts.score_pieces, points, strict=True):
+        total = total + piece.adjoint(u)
+    return total
+
+
+def _balanced(parts: NormalForm, theta: Array, scores: Array, points: list[Array]) -> ScoreDual | None:
+    """The dual points with the first loss moved so that all columns sum to zero, if it can."""
+    total = _total(parts, scores, points)
+    if not parts.model.intercept or _in_balance(total):
+        return ScoreDual(theta, scores, tuple(points), total)
+    for number, piece in enumerate(parts.score_pieces):
+        if isinstance(piece.atom, Loss) and piece.atom.can("rebalance"):
+            target = points[number].sum(axis=0) - total.sum(axis=0)
+            moved = piece.atom.rebalance(points[number] / piece.scale, target / piece.scale)
+            if moved is None:
+                return None
+            points = [*points[:number], piece.scale * moved, *points[number + 1 :]]
+            return ScoreDual(theta, scores, tuple(points), _total(parts, scores, points))
+    return None
+
+
+def _ignore_common_shifts(points: list[Array]) -> bool:
+    """Whether all dual points sum to zero over several classes."""
+    return all(u.shape[1] > 1 and np.all(np.abs(u.sum(axis=1)) <= 1e-9 * np.abs(u).sum(axis=1)) for u in points)
+
+
+def _in_balance(total: Array) -> bool:
+    return bool(np.all(np.abs(total.sum(axis=0)) <= 1e-12 * np.abs(total).sum(axis=0)))

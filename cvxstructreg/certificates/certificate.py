@@ -1,0 +1,204 @@
+"""Certificates: how far a point is from the optimum, from the point (and a dual point) alone.
+
+This module knows no solver. It builds a feasible dual point (see :mod:`cvxstructreg.certificates.bounds`) and reports
+
+- ``duality_gap``: objective minus dual objective, an upper bound of the distance of the objective from its minimum;
+- ``strong_convexity``: the same kind of bound from a subgradient s, ||s||^2 / (2 mu), where some term has no
+  conjugate but the objective is mu-strongly convex;
+- ``kkt``: no bound, only how far the optimality conditions are from holding.
+
+What round-off may have changed is charged to the bound (:mod:`cvxstructreg.numerics.round_off`). So a gap is never
+smaller than the round-off of the two numbers it is the difference of, and a negative gap means that a formula is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cvxstructreg.certificates import bounds as dual_points
+from cvxstructreg.certificates.kkt import kkt_residual
+from cvxstructreg.certificates.null_point import null_point
+from cvxstructreg.certificates.strong_convexity import strong_convexity_bound
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.core.model import Kernel
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.round_off import UNIT
+from cvxstructreg.reductions.centring import centring
+
+if TYPE_CHECKING:
+    from cvxstructreg.core.problem import Problem
+
+#: A gap is measured relative to the objective, but never to less than this part of its value at the null point.
+SCALE_FLOOR = 1e-3
+#: A perfect fit leaves nothing but round-off, to which no gap can be compared. So the floor is also this part of the
+#: objective with zero weights and the best intercept, and of the objective with zero scores (about eps^2).
+FIT_FLOOR, ROUND_OFF_FLOOR = 1e-12, 1e-24
+#: A bound above the objective by more than this part of it means that a formula is wrong.
+ACCUSED = 1e-9
+
+
+class WrongBoundError(ValueError):
+    """A lower bound lies above the objective: a formula of some atom is wrong."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is proved about a point.
+
+    Attributes
+    ----------
+    kind : str
+        "duality_gap", "strong_convexity" or "kkt".
+    objective, lower_bound : float
+        The optimum lies between the two (``lower_bound`` is NaN for kind "kkt").
+    gap : float
+        ``objective - lower_bound``: the point is at most this far from the optimum. NaN for kind "kkt".
+    relative_gap : float
+        ``gap / max(|objective|, 0.001 * |objective at the null point|)``, where the null point has zero weights and
+        the best intercept (:mod:`cvxstructreg.certificates.null_point`). NaN for kind "kkt".
+    residual : float
+        For kind "kkt" the relative violation of the optimality conditions, else NaN.
+    """
+
+    kind: str
+    objective: float
+    lower_bound: float
+    gap: float
+    relative_gap: float
+    residual: float = float("nan")
+
+    @property
+    def error(self) -> float:
+        """The number a tolerance is compared with: the relative gap, or the residual for kind "kkt"."""
+        return self.residual if self.kind == "kkt" else self.relative_gap
+
+    def status(self, tol: float) -> str | None:
+        """What the point may be called: "optimal" if its gap is proved, "stationary" if only a residual is; or None."""
+        if not 0.0 <= self.error <= tol:
+            return None
+        return "stationary" if self.kind == "kkt" else "optimal"
+
+    def __str__(self) -> str:
+        if self.kind == "kkt":
+            return f"kkt residual {self.residual:.1e} (no bound of the objective)"
+        return f"{self.kind} {self.gap:.3g} (relative {self.relative_gap:.1e})"
+
+
+def certify_point(
+    problem: Problem,
+    theta: Array,
+    b: Array,
+    dual: Mapping[int, Array] | None = None,
+    known_bound: float = -np.inf,
+    sweeps: int = 200,
+    tol: float = 0.0,
+) -> Certificate:
+    """The certificate of ``(theta, b)``, with a dual point by term number where one is known.
+
+    ``known_bound`` is a lower bound of the optimum that an earlier dual point of the same problem has proved.
+    ``sweeps`` limits the search for the dual points of group norms and the like, which also ends where it cannot gain
+    more than a tenth of the relative gap ``tol``.
+    """
+    centred = centring(problem)
+    if centred is not None:  # where no digits are lost
+        problem, (theta, b) = centred.problem, centred.lower(theta, b)
+    model = problem.model
+    if isinstance(model, Kernel) and any(term.target == "function" and term.scale > 0 for term in problem.terms):
+        model.require_psd()  # the norm of the function is convex for no other gram
+    scores = problem.model.scores(theta, b)
+    parts = problem.normal_form
+    quadratic = parts.quadratic_value_and_grad(theta)
+    objective = problem.value_at(theta, b, scores, quadratic[0])
+    if not np.isfinite(objective):
+        return Certificate("duality_gap", objective, known_bound, np.inf, np.inf)
+    if all(piece.has_conjugate for piece in parts.pieces):
+        kind, known = "duality_gap", (objective, tol)
+        bound = dual_points.lower_bound(parts, theta, b, scores, dual or {}, sweeps, known, quadratic)
+    else:
+        kind, bound = "strong_convexity", strong_convexity_bound(problem, theta, b)
+    return _from_bound(problem, kind, objective, max(bound, known_bound)) or _without_bound(
+        problem, theta, b, objective, dual or {}
+    )
+
+
+def from_known_bound(problem: Problem, theta: Array, b: Array, known_bound: float) -> Certificate:
+    """The certificate by a bound that is known already, or by 0 where no term is negative: without any search."""
+    objective = problem.value_at(theta, b)
+    bound = 0.0 if known_bound == -np.inf and _is_nonnegative(problem) else known_bound
+    found = _from_bound(problem, "duality_gap", objective, bound) if np.isfinite(objective) else None
+    return found or Certificate("kkt", objective, np.nan, np.nan, np.nan, np.inf)
+
+
+def _from_bound(problem: Problem, kind: str, objective: float, bound: float) -> Certificate | None:
+    """The certificate by a lower bound, or by the bound 0 if that says more; None if there is no bound."""
+    scale = objective_scale(problem, objective)
+    if bound < 0.0 and (bound > -np.inf or objective < scale) and _is_nonnegative(problem):
+        bound = 0.0  # without any other bound this is said of good fits only
+    if bound == -np.inf:
+        return None
+    gap = objective - (bound - UNIT * abs(objective))
+    if gap < -ACCUSED * scale:
+        _refuse_wrong_bound(problem, objective, bound, scale)
+        return None
+    if gap < 0.0:  # some formula is not as accurate as was charged: charge ten times what was seen
+        gap = -10.0 * gap
+    gap = float(gap)
+    return Certificate(kind, objective, objective - gap, gap, gap / scale)
+
+
+def _without_bound(
+    problem: Problem, theta: Array, b: Array, objective: float, dual: Mapping[int, Array]
+) -> Certificate:
+    residual = kkt_residual(problem.normal_form, theta, b, dual)
+    return Certificate("kkt", objective, np.nan, np.nan, np.nan, residual)
+
+
+def _refuse_wrong_bound(problem: Problem, objective: float, bound: float, scale: float) -> None:
+    """Raise if a bound above the objective can only come from a wrong formula.
+
+    Atoms of this package are tested against their definitions. If there are no others, numbers of very different sizes
+    have cost more digits than was charged, and the bound is dropped.
+    """
+    foreign = sorted({type(t.atom).__name__ for t in problem.terms if not _is_our_own(t.atom)})
+    if foreign:
+        raise WrongBoundError(
+            f"the lower bound {bound:.9g} is above the objective {objective:.9g} (by {(bound - objective) / scale:.1e} "
+            f"of it), so a formula is wrong: conj, dual_norm, prox, value or expr of {' or '.join(foreign)}. "
+            f"Run each through cvxstructreg.testing.check_atom(atom, shape)"
+        )
+
+
+def _is_our_own(atom: object) -> bool:
+    return type(atom).__module__.split(".")[0] == __name__.split(".")[0]
+
+
+def objective_scale(problem: Problem, objective: float) -> float:
+    """What gaps are divided by: the objective, but at least a small part of its value at the null point."""
+    null = null_point(problem)
+    pairs = ((SCALE_FLOOR, null.objective), (FIT_FLOOR, null.with_intercept), (ROUND_OFF_FLOOR, null.with_zero_scores))
+    floors = (part * abs(value) for part, value in pairs if np.isfinite(value))
+    return max(abs(objective), *floors, np.finfo(float).tiny)
+
+
+def _is_nonnegative(problem: Problem) -> bool:
+    """Whether all terms are known to be nonnegative, so that the optimum is at least 0."""
+    known = problem.__dict__.get("_is_nonnegative")
+    if known is None:
+        known = all(_term_is_nonnegative(problem, number) for number in range(len(problem.terms)))
+        problem.__dict__["_is_nonnegative"] = known
+    return bool(known)
+
+
+def _term_is_nonnegative(problem: Problem, number: int) -> bool:
+    term, k = problem.terms[number], problem.n_outputs
+    if term.scale == 0.0:
+        return True
+    if isinstance(term.atom, Loss):
+        rows = len(term.atom.y)
+    else:
+        rows = problem.model.n_weights if term.target == "weights" else problem.model.n_rows
+    return term.atom.is_nonnegative((rows, k))

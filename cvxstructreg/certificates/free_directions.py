@@ -1,0 +1,196 @@
+"""Directions of the weights that nothing penalises, and the exact minimisation over them.
+
+Along such a direction, as along the intercept, the dual point of the losses must be in balance. Minimising the smooth
+terms exactly over all of them, at fixed other weights, brings that about to round-off.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxstructreg.forms.normal_form import NormalForm, Piece
+from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime import deadline
+
+#: More free numbers than this are not minimised over.
+MOST_FREE = 500
+#: Newton steps at most; the shortest step that is tried; and a gradient, relative to the sum that it is, that is zero.
+MOST_STEPS, SHORTEST, BALANCED = 50, 1e-10, 1e-14
+#: The longest step, in scores: where losses are flat to the last digit, Newton steps overflow.
+LONGEST = 1e100
+
+
+def free_directions(parts: NormalForm, theta: Array) -> Array | None:
+    """A basis (d x q) of the directions without penalty at theta; None if there are too many to handle."""
+    d = parts.model.n_weights
+    none = np.zeros((d, 0))
+    if parts.rkhs or np.all(parts.ridge > 0):
+        return none
+    held = parts.ridge > 0
+    if parts.separable is not None:
+        held = held | _held_by_separable(parts, theta)
+    if held.all():
+        return none
+    if d <= DENSE_LIMIT and (parts.weight_forms or parts.piece_diagonal is None):
+        values, vectors = np.linalg.eigh(parts.coverage + np.diag(held.astype(float)))
+        basis = vectors[:, values <= 1e-12 * values[-1]]
+    else:
+        free = np.flatnonzero(~(held | (parts.coverage_diagonal > 0)))
+        if free.size > MOST_FREE:
+            return None
+        basis = np.zeros((d, free.size))
+        basis[free, np.arange(free.size)] = 1.0
+    return basis if basis.shape[1] * parts.n_outputs <= MOST_FREE else None
+
+
+def _held_by_separable(parts: NormalForm, theta: Array) -> NDArray[np.bool_]:
+    part = parts.separable
+    assert part is not None
+    bounded = np.isfinite(part.lower) & np.isfinite(part.upper)
+    # with one bound only, a weight that is strictly inside moves freely
+    at_bound = (theta <= part.lower) | (theta >= part.upper)
+    held = (part.weights > 0) | bounded | (at_bound & (np.isfinite(part.lower) | np.isfinite(part.upper)))
+    return np.asarray(np.broadcast_to(held, theta.shape).all(axis=1))
+
+
+def refit(parts: NormalForm, theta: Array, b: Array, start: Array, directions: Array) -> tuple[Array, Array, Array]:
+    """(theta + directions a, b', its scores) with a and b' minimising the smooth terms: a damped Newton method.
+
+    ``start`` are the scores at (theta, b).
+    """
+    columns, directions = _unit_columns(parts, directions)
+    q, m = directions.shape[1], columns.shape[1]
+    if m == 0:
+        return theta, b, start
+    a, scores, current = np.zeros((m, parts.n_outputs)), start, np.inf
+    sizes = np.abs(columns).T
+    for _ in range(MOST_STEPS):
+        moved = theta + directions @ a[:q] if q else theta
+        slope = parts.smooth_score_grad(scores)
+        gradient = columns.T @ slope
+        if q:
+            gradient[:q] += directions.T @ parts.quadratic_grad(moved)
+        if np.all(np.abs(gradient) <= BALANCED * (sizes @ np.abs(slope))):
+            break
+        current = _value(parts, moved, scores, q) if current == np.inf else current
+        if deadline.passed():
+            break
+        step = _newton_step(parts, columns, directions, scores, gradient)
+        change = columns @ step
+        length = 1.0
+        while length > SHORTEST:
+            ahead = scores - length * change
+            trial = _value(parts, moved - length * (directions @ step[:q]) if q else theta, ahead, q)
+            if trial <= current + 4.0 * np.finfo(float).eps * abs(current):
+                break
+            length *= 0.5
+        else:
+            break
+        a, scores, current = a - length * step, ahead, trial
+    shift = a[q] / np.sqrt(parts.model.n_rows) if parts.model.intercept else 0.0
+    return (theta + directions @ a[:q] if q else theta), b + shift, scores
+
+
+def linearised(
+    parts: NormalForm, theta: Array, scores: Array, directions: Array
+) -> tuple[Array, Array, list[Array]] | None:
+    """(theta', scores', points): the dual points after one more Newton step, along which all terms are linear.
+
+    The points of the pieces are u - H p, with H the Hessian at the scores and p the change of the scores. They are in
+    balance along all directions up to the round-off of a linear system, whereas gradients are in balance only as far as
+    the Newton method has converged. None if a piece cannot give its Hessian.
+    """
+    columns, directions = _unit_columns(parts, directions)
+    q = directions.shape[1]
+    if not parts.scores_are_smooth:
+        return None
+    points = [piece.grad(piece.forward(scores)) for piece in parts.score_pieces]
+    step = np.zeros((columns.shape[1], parts.n_outputs))
+    for _ in range(2):  # the second step removes the round-off of the first
+        ahead, moved = scores - columns @ step, theta - directions @ step[:q]
+        total = sum((scaled.grad(ahead) for scaled in parts.score_forms), np.zeros_like(scores))
+        for piece, u in zip(parts.score_pieces, points, strict=True):
+            total += piece.adjoint(u)
+        gradient = columns.T @ total
+        gradient[:q] += directions.T @ parts.quadratic_grad(moved)
+        more = _newton_step(parts, columns, directions, scores, gradient)
+        change = columns @ more
+        points = [
+            u - piece.scale * piece.atom.hessp(piece.forward(scores), piece.forward(change))
+            for piece, u in zip(parts.score_pieces, points, strict=True)
+        ]
+        step += more
+    return theta - directions @ step[:q], scores - columns @ step, points
+
+
+def _unit_columns(parts: NormalForm, directions: Array) -> tuple[Array, Array]:
+    """The scores of the directions, and of the intercept if there is one, and the directions: scores of length one."""
+    columns = np.zeros((parts.model.n_rows, 0))
+    if directions.shape[1]:
+        columns = np.asarray(parts.model.design @ directions)
+        norms = np.linalg.norm(columns, axis=0)
+        norms[norms == 0.0] = 1.0
+        columns, directions = columns / norms, directions / norms
+    if parts.model.intercept:
+        n = parts.model.n_rows
+        columns = np.column_stack([columns, np.full(n, 1.0 / np.sqrt(n))])
+    return columns, directions
+
+
+def _value(parts: NormalForm, theta: Array, scores: Array, q: int) -> float:
+    """The smooth terms of the scores, and the quadratic terms of the weights if these are moved."""
+    total = sum(piece.value(scores) for piece in parts.score_pieces)
+    total += sum(form.value(scores) for form in parts.score_forms)
+    return float(total + parts.quadratic_value(theta) if q else total)
+
+
+def _newton_step(parts: NormalForm, columns: Array, directions: Array, scores: Array, gradient: Array) -> Array:
+    m, k = gradient.shape
+    q = directions.shape[1]
+    hessian = np.zeros((m, k, m, k))
+    for scaled in parts.score_forms:
+        _add_to_each_output(hessian, columns.T @ scaled.grad(columns))
+    for piece in parts.score_pieces:
+        hessian += piece.scale * _piece_hessian(piece, piece.forward(columns), piece.forward(scores))
+    if q:
+        pulled = [parts.quadratic_grad(np.repeat(x[:, None], k, axis=1))[:, 0] for x in directions.T]
+        _add_to_each_output(hessian[:q, :, :q, :], directions.T @ np.column_stack(pulled))
+    flat = hessian.reshape(m * k, m * k)
+    if flat.size == 1:
+        step = gradient / flat if flat[0, 0] > 0 else np.zeros_like(gradient)
+    else:
+        step = np.asarray(np.linalg.lstsq((flat + flat.T) / 2, gradient.ravel(), rcond=1e-13)[0].reshape(m, k), float)
+    longest = float(np.abs(step).max(initial=0.0))
+    if not np.isfinite(longest):
+        return np.zeros_like(gradient)
+    return np.asarray(step if longest <= LONGEST else step * (LONGEST / longest))
+
+
+def _add_to_each_output(hessian: Array, block: Array) -> None:
+    """The same m x m block for each of the k outputs."""
+    for j in range(hessian.shape[1]):
+        hessian[:, j, :, j] += block
+
+
+def _piece_hessian(piece: Piece, columns: Array, z: Array) -> Array:
+    """The Hessian of a -> atom(z + columns a), as m x k x m x k."""
+    m, k = columns.shape[1], z.shape[1]
+    hessian = np.zeros((m, k, m, k))
+    if piece.atom.can("hess_rows"):
+        direct, root = piece.atom.hess_rows(z)
+        spread = (columns[:, :, None] * root[:, None, :]).reshape(len(z), m * k)
+        hessian -= (spread.T @ spread).reshape(m, k, m, k)
+    elif piece.atom.can("hess_diag"):
+        direct = piece.atom.hess_diag(z)
+    else:
+        for i in range(m):
+            for j in range(k):
+                p = np.zeros_like(z)
+                p[:, j] = columns[:, i]
+                hessian[:, :, i, j] = columns.T @ piece.atom.hessp(z, p)
+        return hessian
+    for j in range(k):
+        hessian[:, j, :, j] += columns.T @ (direct[:, j, None] * columns)
+    return hessian

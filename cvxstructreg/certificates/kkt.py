@@ -1,0 +1,103 @@
+"""How far the optimality conditions are from holding, where no bound of the objective can be had.
+
+The measure is one proximal gradient step. With g the gradient of the smooth terms and R the sum of the others,
+
+    residual = ||w - prox_tR(w - t g)|| / max(||w||, t ||g||),    t ||g|| about ||w||,
+
+which is 0 at an optimum and nowhere else, and does not change with the units of the objective or of the weights. The
+dual guess of a single penalty is thus minus the gradient. The prox of a sum of penalties is found by dual steps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvxstructreg.certificates.weight_dual import Dual
+from cvxstructreg.forms.normal_form import NormalForm, Piece
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.momentum import Momentum
+from cvxstructreg.runtime import deadline
+
+#: Dual steps for the prox of a sum; and the relative change that ends them.
+MOST_STEPS, SETTLED = 2000, 1e-13
+
+
+def kkt_residual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> float:
+    """The relative violation of the optimality conditions at (theta, b), with dual points where they are known."""
+    scores = parts.model.scores(theta, b)
+    total = sum((scaled.grad(scores) for scaled in parts.score_forms), np.zeros_like(scores))
+    worst = 0.0
+    for piece in parts.score_pieces:
+        u, violation = _score_point(piece, piece.forward(scores), dual.get(piece.number))
+        worst = max(worst, violation)
+        total = total + piece.adjoint(u)
+    pull = parts.model.adjoint(total)
+    gradient = pull + parts.quadratic_grad(theta)
+    if parts.function_forms:
+        gradient = gradient + parts.model.adjoint(parts.function_grad(scores - b))
+    if parts.rkhs:
+        gradient = gradient + 2.0 * parts.rkhs * (scores - b)
+    if parts.model.intercept:
+        worst = max(worst, _ratio(float(np.abs(total.sum(axis=0)).max()), float(np.abs(total).sum())))
+    return max(worst, _step_residual(parts, theta, gradient, dual))
+
+
+def _score_point(piece: Piece, z: Array, given: Array | None) -> tuple[Array, float]:
+    """A dual point of a term of the scores, and how far it is from being a subgradient at z."""
+    if piece.is_smooth:
+        return piece.grad(z), 0.0
+    size = float(np.linalg.norm(z)) or 1.0
+    if given is None:
+        tau = 1e4 * piece.scale / size
+        given = piece.prox_conj(tau * z, tau)[0]
+    tau = (float(np.linalg.norm(given)) or piece.scale) / size
+    u, x = piece.prox_conj(given + tau * z, tau)
+    return u, float(np.linalg.norm(z - x)) / size
+
+
+def _step_residual(parts: NormalForm, theta: Array, gradient: Array, dual: Dual) -> float:
+    """The length of a proximal gradient step, relative to the weights or to the gradient step."""
+    steepness, size = float(np.linalg.norm(gradient)), float(np.linalg.norm(theta))
+    if steepness == 0.0 and not parts.weight_pieces and parts.separable is None:
+        return 0.0
+    step = size / steepness if size > 0.0 and steepness > 0.0 else 1.0
+    moved = _prox_of_sum(parts, theta - step * gradient, step, dual)
+    whole = max(size, step * steepness)
+    if whole == 0.0:  # nothing pulls on zero weights: only dual points, which then cancel, have a size
+        whole = step * max((float(np.linalg.norm(q)) for q in dual.values()), default=0.0)
+    return _ratio(float(np.linalg.norm(theta - moved)), whole)
+
+
+def _prox_of_sum(parts: NormalForm, v: Array, t: float, dual: Dual) -> Array:
+    """argmin_x  t R(x) + 1/2 ||x - v||^2 over all terms of the weights that are not quadratic."""
+    pieces, part = parts.weight_pieces, parts.separable
+
+    def primal(points: list[Array]) -> Array:
+        x = v - t * sum((p.adjoint(q) for p, q in zip(pieces, points, strict=True)), np.zeros_like(v))
+        return x if part is None else part.prox(x, t)
+
+    if not pieces:
+        return primal([])
+    if len(pieces) == 1 and pieces[0].K is None and part is None:
+        return pieces[0].atom.prox(v, t * pieces[0].scale)
+    points = [dual.get(p.number, np.zeros_like(p.forward(v))) for p in pieces]
+    if parts.piece_norm <= np.sqrt(np.finfo(float).tiny):  # maps without entries, as of a graph without edges
+        return primal(points)
+    trial, momentum, step = points, Momentum(points), 1.0 / (t * parts.piece_norm)
+    for _ in range(MOST_STEPS):
+        if deadline.passed():
+            break
+        x = primal(trial)
+        moved = [p.prox_conj(q + step * p.forward(x), step)[0] for p, q in zip(pieces, trial, strict=True)]
+        change = sum(float(np.sum((m - q) ** 2)) for m, q in zip(moved, trial, strict=True))
+        trial = momentum.ahead(trial, moved)
+        if change <= SETTLED**2 * sum(float(np.sum(m**2)) for m in moved):
+            break
+    return primal(momentum.points)
+
+
+def _ratio(part: float, whole: float) -> float:
+    """part / whole, 0 if both are, and infinite for a part of nothing."""
+    if part == 0.0:
+        return 0.0
+    return part / whole if whole > 0.0 else np.inf

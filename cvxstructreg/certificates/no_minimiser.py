@@ -1,0 +1,146 @@
+"""Problems without a minimiser: directions along which the objective falls forever.
+
+The logistic and the multinomial loss approach their infimum without reaching it. If some direction of the weights
+separates the classes (on every row the score of the own class does not fall behind any other, on some row it gains) and
+no penalty grows along it, then the objective has an infimum but no minimiser: weights run off to infinity.
+
+Such a direction is found by a linear program over the directions that nothing penalises.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.forms.normal_form import NormalForm
+from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
+from cvxstructreg.numerics.arrays import Array
+
+if TYPE_CHECKING:
+    from cvxstructreg.core.problem import Problem
+
+#: Up to so many entries the linear program is always solved; beyond, only if some score is at least this large.
+SMALL, LARGE_SCORE = 200_000, 8.0
+#: A gain counts from here on, where all weights of the direction are at most one; a loss up to here is round-off.
+LEAST_GAIN, ROUND_OFF = 1e-6, 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Escape:
+    """A direction (theta, b) along which the objective falls forever."""
+
+    theta: Array
+    b: Array
+
+    def in_words(self, names: tuple[str, ...] | None) -> str:
+        """The largest weights of the direction by their names or numbers."""
+        sizes = np.abs(self.theta).max(axis=1)
+        largest = [int(j) for j in np.argsort(-sizes, kind="stable")[:3] if sizes[j] > 0]
+        shown = ", ".join(names[j] if names else str(j) for j in largest)
+        more = ", ..." if np.count_nonzero(sizes) > len(largest) else ""
+        return f"features {shown}{more}" if shown else "the intercept"
+
+
+def escape(problem: Problem, theta: Array, b: Array) -> Escape | None:
+    """A direction along which the objective falls forever from (theta, b); None if none was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import cvxstructreg as csr
+    >>> X, y = np.array([[-2.0], [-1.0], [1.0], [3.0]]), [0, 0, 1, 1]
+    >>> escape(csr.Problem(csr.Linear(X), csr.Logistic(y)), np.zeros((1, 1)), np.zeros(1)).in_words(("size",))
+    'features size'
+    >>> escape(csr.Problem(csr.Linear(X), csr.Logistic(y) + csr.L1()), np.zeros((1, 1)), np.zeros(1)) is None
+    True
+    """
+    parts = problem.normal_form
+    losses = [piece.atom for piece in parts.score_pieces]
+    falls = all(isinstance(loss, Loss) and not loss.attains_infimum for loss in losses)
+    if not falls or parts.score_forms or parts.function_forms or parts.rkhs:
+        return None
+    free = _unpenalised(parts)
+    if free is None or free.shape[1] == 0:
+        return None  # the intercept alone separates nothing, as no class is empty
+    scores = parts.model.scores(theta, b)
+    if scores.shape[0] * free.shape[1] > SMALL and float(np.abs(scores).max()) < LARGE_SCORE:
+        return None
+    return _separating(parts, free)
+
+
+def _unpenalised(parts: NormalForm) -> Array | None:
+    """A basis (d x q) of the directions that neither quadratic terms nor absolute values nor pieces see."""
+    d = parts.model.n_weights
+    held = parts.ridge > 0
+    if parts.separable is not None:
+        held = held | np.broadcast_to(parts.separable.weights > 0, parts.shape).all(axis=1)
+    if held.all():
+        return None
+    if d <= DENSE_LIMIT and (parts.weight_forms or parts.piece_diagonal is None):
+        values, vectors = np.linalg.eigh(parts.coverage + np.diag(held.astype(float)))
+        return np.asarray(vectors[:, values <= 1e-12 * values[-1]])
+    free = np.flatnonzero(~(held | (parts.coverage_diagonal > 0)))
+    if free.size > DENSE_LIMIT:
+        return None
+    basis = np.zeros((d, free.size))
+    basis[free, np.arange(free.size)] = 1.0
+    return basis
+
+
+def _separating(parts: NormalForm, free: Array) -> Escape | None:
+    """The direction of the largest total gain whose coordinates are at most one, by a linear program."""
+    from scipy.optimize import linprog  # needed rarely, and slow to import
+
+    k, q = parts.n_outputs, free.shape[1]
+    columns = np.asarray(parts.model.design @ free)
+    norms = np.abs(columns).max(axis=0)
+    norms[norms == 0.0] = 1.0
+    columns, free = columns / norms, free / norms
+    if parts.model.intercept:
+        columns = np.column_stack([columns, np.ones(len(columns))])
+    pairs = [(piece.atom, piece.forward(columns)) for piece in parts.score_pieces]
+    gains = sp.vstack([_gains(loss, rows) for loss, rows in pairs if isinstance(loss, Loss)], format="csr")
+    bounds, sides = _inside_bounds(parts, free, columns.shape[1] * k)
+    constraints = sp.vstack([-gains, *bounds], format="csr") if bounds else -gains
+    cost = -np.asarray(gains.sum(axis=0)).ravel()
+    found = linprog(cost, A_ub=constraints, b_ub=np.zeros(constraints.shape[0]), bounds=sides)
+    if found.x is None:
+        return None
+    gain = gains @ found.x
+    if gain.max(initial=0.0) < LEAST_GAIN or gain.min() < -ROUND_OFF * gain.max():
+        return None
+    direction = found.x.reshape(columns.shape[1], k)
+    return Escape(free @ direction[:q], direction[q] if parts.model.intercept else np.zeros(k))
+
+
+def _gains(loss: Loss, columns: Array) -> sp.csr_array:
+    """For each row and each other class, by how much the own class gains, as a matrix of the (m, k) coefficients."""
+    counted = np.asarray(loss.sample_weight) > 0
+    labels, columns = np.asarray(loss.y)[counted], columns[counted]
+    if labels.shape[1] == 1:
+        return sp.csr_array(labels * columns)
+    k, own = labels.shape[1], labels.argmax(axis=1)
+    rows = []
+    for other in range(k):
+        picks = np.zeros((len(own), k))
+        picks[np.arange(len(own)), own] += 1.0
+        picks[:, other] -= 1.0
+        rows.append((columns[:, :, None] * picks[:, None, :])[own != other].reshape(-1, columns.shape[1] * k))
+    return sp.csr_array(np.vstack(rows))
+
+
+def _inside_bounds(parts: NormalForm, free: Array, size: int) -> tuple[list[sp.csr_array], list[tuple[float, float]]]:
+    """Rows r with r'x <= 0 that keep the direction inside one-sided bounds, and the box of the coordinates."""
+    part, k = parts.separable, parts.n_outputs
+    sides = [(-1.0, 1.0)] * size
+    if part is None or not part.bounded:
+        return [], sides
+    spread = sp.csr_array(np.kron(free, np.eye(k)))
+    spread = sp.hstack([spread, sp.csr_array((spread.shape[0], size - spread.shape[1]))], format="csr")
+    lower = np.flatnonzero(np.isfinite(np.broadcast_to(part.lower, parts.shape)))
+    upper = np.flatnonzero(np.isfinite(np.broadcast_to(part.upper, parts.shape)))
+    return [-spread[lower], spread[upper]], sides

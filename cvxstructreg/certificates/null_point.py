@@ -1,0 +1,90 @@
+"""The best point without structure: zero weights, the best intercept, and the best weights that nothing penalises.
+
+Solvers start there, and gaps are measured against the objective there. Both then stay the same when a constant is added
+to the targets, or to a column of the data beside an intercept.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from cvxstructreg.certificates.free_directions import free_directions, refit
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.forms.normal_form import NormalForm
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime import deadline
+
+if TYPE_CHECKING:
+    from cvxstructreg.core.problem import Problem
+
+
+#: A fit is perfect if it leaves no more than this part of the objective.
+PERFECT = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class NullPoint:
+    """Weights, intercept and objective of the null point, and two objectives that say how good a fit can be.
+
+    ``with_intercept`` is the objective at zero weights with the best intercept, ``with_zero_scores`` that at zero.
+    """
+
+    theta: Array
+    b: Array
+    objective: float
+    with_intercept: float
+    with_zero_scores: float
+
+
+def null_point(problem: Problem) -> NullPoint:
+    """The null point of a problem, found once; zero is moved into the bounds of the weights, if there are any.
+
+    Examples
+    --------
+    >>> import cvxstructreg as csr
+    >>> problem = csr.Problem(csr.Linear([[1.0], [2.0], [6.0]]), csr.Squared([11.0, 12.0, 13.0]) + csr.L1())
+    >>> null = null_point(problem)
+    >>> null.theta.tolist(), null.b.round(9).tolist(), round(null.objective, 9)
+    ([[0.0]], [12.0], 1.0)
+    """
+    known = problem.__dict__.get("_null_point")
+    if known is None:
+        with deadline.at_least(math.inf):  # it is kept, and half of it is of no use
+            known = problem.__dict__["_null_point"] = _find(problem)
+    return cast("NullPoint", known)
+
+
+def _find(problem: Problem) -> NullPoint:
+    parts = problem.normal_form
+    theta, b = np.zeros(parts.shape), np.zeros(parts.n_outputs)
+    if parts.separable is not None and parts.separable.bounded:
+        theta = np.clip(theta, parts.separable.lower, parts.separable.upper)
+    scores = parts.model.scores(theta, b)
+    at_zero = problem.value_at(theta, b, scores)
+    none = np.zeros((len(theta), 0))
+    if parts.scores_are_smooth:
+        if parts.model.intercept and len(parts.score_pieces) == 1 and isinstance(parts.score_pieces[0].atom, Loss):
+            guess = parts.score_pieces[0].atom.constants()[0]  # the best one already, without other terms
+            scores, b = scores + guess, b + guess
+        _, b, scores = refit(parts, theta, b, scores, none)
+    elif parts.model.intercept:
+        candidates = [row for p in parts.score_pieces if isinstance(p.atom, Loss) for row in p.atom.constants()]
+        b = np.array(min([b, *candidates], key=lambda row: _score_value(parts, scores + row)), dtype=float)
+        scores = scores + b
+    value = with_intercept = problem.value_at(theta, b, scores)
+    directions = free_directions(parts, theta) if parts.scores_are_smooth else none
+    if directions is not None and directions.shape[1]:
+        moved, its_b, _ = refit(parts, theta, b, scores, directions)
+        value = problem.value_at(moved, its_b)
+        if value > PERFECT * with_intercept:  # else the weights may be on their way to infinity: no place to start
+            theta, b = moved, its_b
+    return NullPoint(theta, b, value, with_intercept, at_zero)
+
+
+def _score_value(parts: NormalForm, scores: Array) -> float:
+    pieces = sum(piece.value(scores) for piece in parts.score_pieces)
+    return float(pieces + sum(scaled.value(scores) for scaled in parts.score_forms))

@@ -1,0 +1,96 @@
+"""What the two group lassos share: their penalty, the algorithm of the paper, and which groups are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.solution import Solution
+from cvxstructreg.estimators.alignment import Columns, aligned_groups
+from cvxstructreg.estimators.group_lasso.published_admm import copies_kept, truncated_admm
+from cvxstructreg.estimators.linear import LinearEstimator
+from cvxstructreg.estimators.selection import SelectedGroup, selected_groups
+from cvxstructreg.groups import Groups
+from cvxstructreg.penalties import L1, GroupLasso
+
+
+class GroupSelection(LinearEstimator):
+    """lam_group sum_g c_g ||w_g||_2 + lam_l1 ||w||_1."""
+
+    groups: Any
+    group_weights: Any
+    rho: float
+    max_iter: Any
+    _structure_name = "groups"
+    groups_: Groups
+
+    def _penalties(self, structure: Any, columns: Columns) -> list[Any]:
+        lam_group, lam_l1 = self._strength("lam_group"), self._strength("lam_l1")
+        self.groups_, self._group_numbers = aligned_groups(structure, columns, self.group_weights)
+        return [lam_group * GroupLasso(self.groups_), lam_l1 * L1()]
+
+    def _chosen_groups(self, groups: Any) -> Any:
+        """Those given to fit, or the parameter."""
+        if groups is not None and not isinstance(groups, Groups):
+            raise TypeError(
+                f"groups given to fit must be a Groups, got {type(groups).__name__}; lists and dicts go to the "
+                "constructor, and so do as many groups as rows, which a cross-validation would cut like rows"
+            )
+        return self.groups if groups is None else groups
+
+    @property
+    def _is_truncated(self) -> bool:
+        """Whether the iterations of the paper are cut short, which is a part of the method."""
+        return self.solver == "admm" and self.max_iter is not None
+
+    def _attempt(self, problem: Problem, start: Solution | None = None, verbose: bool = False) -> Solution:
+        if self._is_truncated:  # from zero, always: another start would be another model
+            return truncated_admm(problem, self.tol, self.max_iter, self.rho, **(self.solver_options or {}))
+        if self.solver == "admm":
+            return self._run_solver(
+                problem, "sentence_admm", {"rho": self.rho, "warm_start": start, "verbose": verbose}
+            )
+        return super()._attempt(problem, start, verbose)
+
+    def _is_unfinished(self, solution: Solution) -> bool:
+        return not self._is_truncated and super()._is_unfinished(solution)
+
+    def _keep_results(self, solutions: Sequence[Solution]) -> None:
+        super()._keep_results(solutions)
+        (solution,) = solutions
+        self._groups_kept = self._norms(solution.coef) > 0
+        if self.solver == "admm":
+            strengths = [term.scale for term in solution.problem.terms if isinstance(term.atom, GroupLasso)]
+            self._groups_kept = copies_kept(solution, self.groups_, sum(strengths))
+
+    def _norms(self, coef: Any) -> NDArray[np.float64]:
+        return self.groups_.norms(coef)
+
+    def selected_groups(self, names: Sequence[str] | None = None) -> list[SelectedGroup]:
+        """The groups that the model keeps, the largest norm first, as rows ``(number, name, norm, features)``.
+
+        A group is kept if some of its weights are not zero. With ``solver="admm"`` it is kept if its copy of the
+        weights is not zero, as in the paper; the weights themselves rarely agree with the copies there. ``names`` are
+        other names for the groups as given.
+        """
+        check_is_fitted(self)
+        return self._group_rows(self._groups_kept, names)
+
+    def dropped_groups(self, names: Sequence[str] | None = None) -> list[SelectedGroup]:
+        """The other groups, in the same form."""
+        check_is_fitted(self)
+        return self._group_rows(~self._groups_kept, names)
+
+    def _group_rows(self, chosen: NDArray[np.bool_], names: Sequence[str] | None) -> list[SelectedGroup]:
+        norms = self._norms(np.atleast_2d(self.coef_).T)
+        rows = selected_groups(self.groups_, chosen, norms, self._group_numbers, self._feature_labels)
+        if names is None:
+            return rows
+        if self._group_numbers.max(initial=0) >= len(names):
+            raise ValueError(f"names has {len(names)} entries; give one for each group as given to the model")
+        return [row._replace(name=names[row.number]) for row in rows]

@@ -1,0 +1,72 @@
+"""The sentence regularizer as published: ADMM stopped after a given number of iterations.
+
+The point is the last one, not the best: where the algorithm stops is a part of the method.
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cvxstructreg.certificates.certificate import certify_point
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.core.solution import Solution
+from cvxstructreg.groups import Groups
+from cvxstructreg.solvers import registry
+from cvxstructreg.solvers.iterate import Iterate
+
+NAME = "sentence_admm"
+#: A copy is not zero if its multiplier has the length of its radius, up to round-off.
+ROUND_OFF = 1e-9
+
+
+def truncated_admm(problem: Problem, tol: float, max_iter: int, rho: float, **options: Any) -> Solution:
+    """The point after ``max_iter`` iterations, or after as many as the residuals of the paper ask for."""
+    if isinstance(max_iter, bool) or not isinstance(max_iter, Integral) or max_iter < 1:
+        raise ValueError(f"max_iter must be a positive integer, got {max_iter!r}")
+    unknown = sorted(set(options) - {"w_tol"})
+    if unknown:
+        raise TypeError(f"solver='admm' with max_iter has no option {unknown[0]!r}; it has w_tol")
+    began = time.perf_counter()
+    module = registry.choose(problem, NAME)
+    shape = (problem.model.n_weights, problem.n_outputs)
+    steps = module.run(problem, Iterate(np.zeros(shape), np.zeros(shape[1])), tol, rho=rho, stop=True, **options)
+    count = 0
+    for count, iterate in enumerate(islice(steps, int(max_iter)), start=1):  # noqa: B007
+        if iterate.exhausted:
+            break
+    steps.close()
+    certificate = certify_point(problem, iterate.theta, iterate.b, iterate.dual)
+    single = shape[1] == 1
+    return Solution(
+        problem=problem,
+        coef=iterate.theta[:, 0].copy() if single else iterate.theta.copy(),
+        intercept=float(iterate.b[0]) if single else iterate.b.copy(),
+        objective=certificate.objective,
+        certificate=certificate,
+        status=certificate.status(tol) or "max_iter",
+        solver=NAME,
+        n_iter=count,
+        time=time.perf_counter() - began,
+        dual=dict(iterate.dual),
+    )
+
+
+def copies_kept(solution: Solution, groups: Groups, strength: float) -> NDArray[np.bool_]:
+    """Which of the copies v_g are not zero.
+
+    v_g is the prox of a norm of radius r at some a: the multiplier, a - v_g, is a itself if v_g = 0, else of length r.
+    """
+    kept = groups.norms(solution.coef) > 0
+    numbers = [number for number, term in enumerate(solution.problem.terms) if number in solution.dual]
+    if strength == 0 or not numbers:
+        return kept
+    multiplier = solution.dual[numbers[0]]
+    lengths = np.sqrt(np.add.reduceat(np.sum(multiplier**2, axis=1), groups.indptr[:-1]))
+    radii = strength * groups.weights
+    return np.where(radii > 0, lengths >= radii * (1.0 - ROUND_OFF), kept)

@@ -1,0 +1,113 @@
+"""Groups of features that enter or leave together: regression."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from cvxstructreg.estimators.group_lasso.base import GroupSelection
+from cvxstructreg.estimators.linear import LinearRegressor
+
+
+class GroupLassoRegressor(GroupSelection, LinearRegressor):
+    """1/2 sum_i s_i (x_i'w + b - y_i)^2 + lam_group sum_g c_g ||w_g||_2 + lam_l1 ||w||_1, b free.
+
+    Yuan and Lin, "Model selection and estimation in regression with grouped variables", JRSS B 2006, with overlapping
+    groups as in Yogatama and Smith, ICML 2014: a group at zero sets all its features to zero. The loss is half a sum
+    over rows, not a mean.
+
+    Parameters
+    ----------
+    groups : Groups, list of lists, dict of lists, or builder; optional
+        The groups g, which may overlap: lists of column numbers, or of names that are matched to the columns of a data
+        frame (or to ``feature_names`` as given to ``fit``); the keys of a dict name the groups. A builder that
+        learns from X, such as :class:`cvxstructreg.groups.LSIGroups`, makes them of the rows given to fit. None makes
+        every feature a group of its own.
+    lam_group, lam_l1 : float
+        Strengths of the group norms and of the L1 term (lam_sen and lam_las of the paper).
+    group_weights : "sqrt", number, one number per group, or function of the group sizes; optional
+        The c_g: by default those of ``groups``, or 1; "sqrt" is the square root of the size.
+    missing : {"error", "ignore"}
+        What to do with names in groups that are no column of X. Groups of which nothing is left are left out.
+    fit_intercept : bool
+        Whether there is a free b, which no term penalises.
+    solver : str
+        "auto" (certified optimum), "admm" (the algorithm of the paper), or a solver of the library.
+    rho : float
+        Penalty of ``solver="admm"``, without meaning for others.
+    max_iter : int, optional
+        Most iterations. With ``solver="admm"`` this is the truncation of the paper, a part of the method: no warning is
+        given then, and ``certificate_`` says how far the result is from the optimum.
+    tol, verbose, solver_options
+        As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, ``solver_options`` a
+        dict of further options such as ``{"time_limit": 10}``.
+
+    Attributes
+    ----------
+    coef_ : array of shape (d,)
+    intercept_ : float
+    objective_, certificate_, solution_, n_iter_
+        The objective above at the fitted point, how far it is from the optimum at most, and everything else about the
+        solve; ``solution_.problem`` is the exact problem.
+    groups_ : Groups
+        The groups over the columns of X.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cvxstructreg.estimators import GroupLassoRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 6))
+    >>> y = 2 * X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=60)
+    >>> groups = {"signal": [0, 1], "noise": [2, 3], "more noise": [4, 5]}
+    >>> model = GroupLassoRegressor(groups, lam_group=5.0).fit(X, y)
+    >>> [group.name for group in model.selected_groups()]
+    ['signal']
+    """
+
+    def __init__(
+        self,
+        groups: Any = None,
+        *,
+        lam_group: float = 1.0,
+        lam_l1: float = 0.0,
+        group_weights: Any = None,
+        missing: str = "error",
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        rho: float = 1.0,
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        verbose: bool = False,
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.groups = groups
+        self.lam_group = lam_group
+        self.lam_l1 = lam_l1
+        self.group_weights = group_weights
+        self.missing = missing
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.rho = rho
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+        self.solver_options = solver_options
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, feature_names: Any = None) -> Self:
+        """Fit the weights.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+        y : array of n numbers
+        sample_weight : array of n numbers, optional
+            The s_i.
+        groups : Groups, optional
+            In place of the parameter ``groups``, as an object: a cross-validation would take a list for data of rows.
+        feature_names : sequence of d str, optional
+            The names of the columns where X has none, such as ``vectorizer.get_feature_names_out()``.
+        """
+        return self._fit(X, y, sample_weight, feature_names, self._chosen_groups(groups))

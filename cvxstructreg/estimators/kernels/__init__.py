@@ -1,0 +1,1 @@
+"""Estimators of kernel machines: mixed-graph classifiers and the multiclass dissimilarity SVM."""

@@ -1,0 +1,221 @@
+"""Similar and dissimilar examples in one graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import expit
+from sklearn.utils.metaestimators import available_if
+
+from cvxstructreg.core.model import Model
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.estimators.base import total
+from cvxstructreg.estimators.kernels.base import KernelClassifier, Labelled
+from cvxstructreg.estimators.kernels.row_structure import Rows
+from cvxstructreg.estimators.linear import one_vs_rest_probabilities
+from cvxstructreg.graphs import Graph
+from cvxstructreg.losses import Hinge, Logistic, Squared, SquaredHinge
+from cvxstructreg.penalties import Laplacian, RKHSNorm
+
+LOSSES: Mapping[str, Any] = {"hinge": Hinge, "squared_hinge": SquaredHinge, "logistic": Logistic, "squared": Squared}
+
+
+def _is_logistic(model: Any) -> bool:
+    if model.loss != "logistic":
+        raise AttributeError(f"predict_proba needs loss='logistic', which has probabilities; loss is {model.loss!r}")
+    return True
+
+
+class MixedGraphClassifier(KernelClassifier):
+    """sum over labelled i of s_i loss(y_i f(x_i)) + lam1 ||h||_K^2 + lam2 f'Mf, with f = h + b and b free.
+
+    Goldberg, Zhu and Wright, "Dissimilarity in graph-based semi-supervised classification", AISTATS 2007, equations
+    (4) and (11). f'Mf is the sum over the edges of |W_ij| (f_i - s_ij f_j)^2, over rows with and without label: similar
+    rows (s_ij = 1) get similar scores, dissimilar ones (s_ij = -1) opposite scores. The loss is a sum over rows, not a
+    mean. The method is for two classes; more of them are fitted one against the rest, where dissimilar edges say
+    less: :class:`DissimilaritySVC` is made for that.
+
+    New rows are classified by the kernel expansion f(x) = sum_i theta_i k(x_i, x) + b over all rows given to fit.
+
+    Parameters
+    ----------
+    graph : "knn", NeighborGraph, Graph or square matrix, optional
+        Which rows are similar (positive weights) or dissimilar (negative ones). "knn" builds it from X. Nodes are the
+        rows given to fit, in order, or are matched by name with ``sample_ids``. None leaves a plain kernel machine.
+    pairs : sequence of (row, row), optional
+        Dissimilar rows, as row numbers (or ``sample_ids``): edges of weight -1, which take the place of an edge that
+        joins the same rows.
+    lam1, lam2 : float
+        Strengths of the norm and of the graph.
+    loss : {"hinge", "squared_hinge", "squared", "logistic"}
+        (1 - yf)_+, (1 - yf)_+^2, 1/2 (f - y)^2 or log(1 + exp(-yf)); ``predict_proba`` needs "logistic".
+    graph_options : dict, optional
+        Parameters of :class:`cvxstructreg.graphs.NeighborGraph` for "knn", such as
+        ``{"n_neighbors": 5, "weights": "binary"}``.
+    normalized : bool
+        Whether M is divided by the square roots of the degrees.
+    power : int
+        M to this power looks so many steps far.
+    graph_on : {"scores", "function"}
+        Whether the graph sees f = h + b, equation (11), or h alone, as a support vector machine with the warped kernel
+        does. With dissimilar edges and an intercept the two differ.
+    kernel : str or function
+        "rbf", "linear", "poly", "laplacian", "cosine" or "sigmoid" as in ``sklearn.metrics.pairwise``, "precomputed"
+        (X is the kernel between rows and the rows given to fit), or a function of two matrices. Must be positive
+        semidefinite: that is proved, in n^3 / 3 multiplications, of those that are not so by construction (sigmoid,
+        functions and matrices).
+    gamma, degree, coef0 : float
+        Parameters of the kernel, where it has them; gamma=None is 1 / number of columns.
+    unlabeled : label
+        What marks unlabelled rows in y: -1 as in ``sklearn.semi_supervised``, another label, or None if all rows are
+        labelled. Labels -1 and 1 with nothing else are ambiguous, and an error that asks for this parameter.
+    missing : {"error", "ignore"}
+        What to do with nodes and pairs whose rows are not in ``sample_ids``.
+    fit_intercept : bool
+        Whether there is a free b, which no norm penalises.
+    class_weight : dict or "balanced", optional
+        Factors of the sample weights by class; "balanced" gives every class the same total.
+    solver, tol, max_iter, verbose, solver_options
+        As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, ``solver_options`` a
+        dict of further options such as ``{"time_limit": 10}``.
+
+    Attributes
+    ----------
+    dual_coef_ : array of shape (n, 1), or (n, k) for k > 2 classes
+        The theta above, one row for each row given to fit (not for a linear kernel).
+    coef_ : array of shape (1, d) or (k, d)
+        The weights, for a linear kernel only.
+    intercept_ : array of shape (1,) or (k,)
+    classes_ : array of the class labels
+    objective_, certificate_, n_iter_
+        The objective above at the fitted point, how far it is from the optimum at most, and the iterations it took.
+    solution_ : Solution, or tuple of k Solutions
+        Everything about the solve, with ``solution_.problem``, the exact problem.
+    graph_ : Graph or None
+        The graph of the rows given to fit, dissimilar pairs included.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_moons
+    >>> from cvxstructreg.estimators import MixedGraphClassifier
+    >>> X, truth = make_moons(60, noise=0.05, random_state=0)
+    >>> y = np.full(60, -1)
+    >>> y[:6] = truth[:6]  # six rows are labelled
+    >>> model = MixedGraphClassifier("knn", lam1=0.01, gamma=5.0, graph_options={"n_neighbors": 5}).fit(X, y)
+    >>> float(model.score(X, truth)) > 0.95
+    True
+    >>> model.predict([[0.0, 1.0], [1.0, -0.5]]).tolist()
+    [0, 1]
+    """
+
+    def __init__(
+        self,
+        graph: Any = None,
+        *,
+        pairs: Any = None,
+        lam1: float = 0.1,
+        lam2: float = 0.1,
+        loss: str = "hinge",
+        graph_options: Mapping[str, Any] | None = None,
+        normalized: bool = False,
+        power: int = 1,
+        graph_on: str = "scores",
+        kernel: Any = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1,
+        unlabeled: Any = -1,
+        missing: str = "error",
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        verbose: bool = False,
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.graph = graph
+        self.pairs = pairs
+        self.lam1 = lam1
+        self.lam2 = lam2
+        self.loss = loss
+        self.graph_options = graph_options
+        self.normalized = normalized
+        self.power = power
+        self.graph_on = graph_on
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.unlabeled = unlabeled
+        self.missing = missing
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.verbose = verbose
+        self.solver_options = solver_options
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, graph: Any = None, pairs: Any = None, sample_ids: Any = None
+    ) -> Self:
+        """Fit the function to the labelled rows, with the unlabelled ones in the graph and the pairs.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+            All rows, labelled or not.
+        y : array of n labels
+            ``unlabeled`` where there is none.
+        sample_weight : array of n numbers, optional
+            The s_i; those of unlabelled rows do not matter.
+        graph : "knn", Graph or square matrix, optional
+            In place of the parameter ``graph``.
+        pairs : sequence of (row, row), optional
+            In place of the parameter ``pairs``.
+        sample_ids : sequence of n ids, optional
+            Names of the rows, by which pairs and the nodes of a graph (as text) are then known. Without them both go by
+            row number, which means something else in every part of a cross-validation.
+        """
+        graph = self.graph if graph is None else graph
+        return self._fit(X, y, sample_weight, graph, self.pairs if pairs is None else pairs, sample_ids)
+
+    def _structure(self, X: Any, rows: Rows, graph: Any, pairs: Any) -> Graph | None:
+        similar = rows.graph(graph, X, self.graph_options)
+        dissimilar = rows.pairs(pairs)
+        if len(dissimilar):
+            from cvxstructreg.graphs import mixed_graph
+
+            similar = mixed_graph(similar or Graph(np.zeros((rows.count, rows.count))), dissimilar)
+        self.graph_ = similar
+        return self.graph_
+
+    def _problems(self, model: Model, labelled: Labelled, structure: Graph | None) -> list[Problem]:
+        lam1, lam2 = self._strength("lam1"), self._strength("lam2")
+        terms = [lam1 * RKHSNorm()]
+        if structure is not None:
+            graph = Laplacian(structure, normalized=self.normalized, power=self.power)
+            on_scores = self._choice("graph_on", ("scores", "function")) == "scores"
+            terms.append(lam2 * (graph.on_scores() if on_scores else graph.on_function()))
+        loss = LOSSES[self._choice("loss", tuple(LOSSES))]
+        positive = [1] if labelled.n_classes == 2 else range(labelled.n_classes)
+        problems = []
+        for j in positive:
+            signs = np.where(labelled.codes == j, 1, -1)
+            fit = loss(signs, rows=labelled.rows, sample_weight=labelled.weights)
+            problems.append(Problem(model, total([fit, *terms])))
+        return problems
+
+    @available_if(_is_logistic)
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes, in the order of ``classes_``; for ``loss="logistic"``."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([expit(-scores), expit(scores)])
+        return one_vs_rest_probabilities(scores)

@@ -1,0 +1,121 @@
+"""Sparse weights that are smooth over a graph of features: regression, tuned by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cvxstructreg.estimators.cross_validation import CrossValidated
+from cvxstructreg.estimators.laplacian_elastic_net.regressor import LaplacianElasticNetRegressor
+
+
+class LaplacianElasticNetRegressorCV(CrossValidated, LaplacianElasticNetRegressor):
+    """1/2 sum_i s_i (x_i'w + b - y_i)^2 + t lam1 ||w||_1 + lam2/2 w'Lw, with t chosen by cross-validation.
+
+    :class:`LaplacianElasticNetRegressor` with a path of strengths t in every fold, each point started by the one before
+    and certified, and refitted on all rows at the strength chosen.
+
+    Parameters
+    ----------
+    graph : Graph or square matrix, optional
+        As in :class:`LaplacianElasticNetRegressor`.
+    lam1 : float
+        The unit of the strengths: 1 makes them values of lam1.
+    lam2 : float
+        Strength of the graph, held fixed.
+    strengths : list of numbers, optional
+        The multiples of ``lam1`` to try, the same in every fold. By default there are
+        ``n_strengths``, from where all weights are zero down to ``smallest`` times that, evenly on a logarithmic scale.
+    n_strengths, smallest : int, float
+        How many, and the last as a part of the first.
+    cv : int, splitter, or list of (train, test) rows; optional
+        As in scikit-learn: 5 contiguous folds by default.
+    scoring : str or function, optional
+        As in scikit-learn, higher is better; R^2 by default. It gets rows as an array, and ``sample_weight`` if
+        ``fit`` does.
+    rule : {"best", "one_standard_error"}
+        The best mean score, ties broken to the model of fewest features; or the strongest penalty whose mean is within
+        one standard error of the best.
+    n_jobs : int, optional
+        How many folds to run at the same time, through joblib.
+    verbose : bool
+        Whether to show how many folds are done, and the progress of the last path.
+    others
+        As in :class:`LaplacianElasticNetRegressor`.
+
+    Attributes
+    ----------
+    strengths_ : array of shape (m,), largest first
+    scores_, n_selected_ : arrays of shape (folds, m)
+        Scores on the rows left out, and numbers of features with a weight that is not zero.
+    mean_score_, std_error_ : arrays of shape (m,)
+        Means over the folds, and their standard errors.
+    best_index_, best_strength_ : int, float
+        The choice.
+    best_params_ : dict
+        The strengths to give to :class:`LaplacianElasticNetRegressor` for the same model.
+    path_ : Path
+        The path on all rows, down to the choice.
+    others
+        As in :class:`LaplacianElasticNetRegressor`: the model on all rows at the chosen strength.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from cvxstructreg import Graph
+    >>> from cvxstructreg.estimators import LaplacianElasticNetRegressorCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 6))
+    >>> y = 2 * X[:, 0] + 2 * X[:, 1] + rng.normal(size=60)
+    >>> graph = Graph.from_edges([(0, 1), (2, 3), (4, 5)], n_nodes=6)
+    >>> model = LaplacianElasticNetRegressorCV(graph, lam2=10.0, n_strengths=10, rule="one_standard_error").fit(X, y)
+    >>> sorted(feature.name for feature in model.selected_features())
+    ['x0', 'x1']
+    >>> bool(model.path_.gaps.max() <= 1e-6)
+    True
+    """
+
+    _tuned = ("lam1",)
+
+    def __init__(
+        self,
+        graph: Any = None,
+        *,
+        lam1: float = 1.0,
+        lam2: float = 1.0,
+        normalized: bool = True,
+        strengths: Any = None,
+        n_strengths: int = 50,
+        smallest: float = 0.01,
+        cv: Any = 5,
+        scoring: Any = None,
+        rule: str = "best",
+        n_jobs: int | None = None,
+        missing: str = "error",
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        verbose: bool = False,
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(
+            graph,
+            lam1=lam1,
+            lam2=lam2,
+            normalized=normalized,
+            missing=missing,
+            fit_intercept=fit_intercept,
+            solver=solver,
+            tol=tol,
+            max_iter=max_iter,
+            verbose=verbose,
+            solver_options=solver_options,
+        )
+        self.strengths = strengths
+        self.n_strengths = n_strengths
+        self.smallest = smallest
+        self.cv = cv
+        self.scoring = scoring
+        self.rule = rule
+        self.n_jobs = n_jobs

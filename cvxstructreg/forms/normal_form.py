@@ -1,0 +1,321 @@
+"""The normal form of a problem: its terms sorted once into the parts that solvers and certificates can use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+
+from cvxstructreg.core.atom import Atom, conjugate, has_conjugate
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.core.model import Kernel
+from cvxstructreg.forms.composed_forms import PulledForm
+from cvxstructreg.forms.quadratic_form import DENSE_LIMIT, QuadraticForm, squared_columns, to_dense
+from cvxstructreg.forms.row_selection import Selection
+from cvxstructreg.forms.separable import Separable
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.round_off import UNIT
+from cvxstructreg.runtime.lazy import cached_property
+
+if TYPE_CHECKING:
+    from cvxstructreg.core.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """``scale * atom(K x)`` with x the scores or the weights: the part of a term that has a dual variable.
+
+    ``number`` is the position of its term in the objective, by which dual points are stored.
+    """
+
+    number: int
+    scale: float
+    atom: Atom
+    K: Any  # None is the identity
+
+    def forward(self, x: Array) -> Array:
+        """K x."""
+        return x if self.K is None else np.asarray(self.K @ x)
+
+    def adjoint(self, u: Array) -> Array:
+        """K'u."""
+        return u if self.K is None else np.asarray(self.K.T @ u)
+
+    def value(self, x: Array) -> float:
+        """scale * atom(K x)."""
+        return self.scale * self.atom.value(self.forward(x))
+
+    def grad(self, z: Array) -> Array:
+        """The gradient at z = K x, for a smooth atom."""
+        return self.scale * self.atom.grad(z)
+
+    def conj(self, u: Array) -> float:
+        """(scale * atom)*(u)."""
+        return self.scale * conjugate(self.atom, u / self.scale)
+
+    def into_domain(self, u: Array) -> Array:
+        """A point near u in the domain of the conjugate."""
+        return self.scale * self.atom.into_domain(u / self.scale)
+
+    def prox_conj(self, v: Array, step: float) -> tuple[Array, Array]:
+        """The dual point prox of step * (scale * atom)* at v, and the primal point it belongs to (Moreau)."""
+        x = self.atom.prox(v / step, self.scale / step)
+        return v - step * x, x
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether the atom has a gradient."""
+        return self.atom.can("grad")
+
+    @property
+    def has_conjugate(self) -> bool:
+        """Whether the atom has a conjugate."""
+        return has_conjugate(self.atom)
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledForm:
+    """``scale * x'Mx``."""
+
+    scale: float
+    form: QuadraticForm
+
+    def value(self, x: Array) -> float:
+        """scale * x'Mx."""
+        return self.scale * self.form.value(x)
+
+    def grad_noise(self, x: Array) -> Array:
+        """The round-off in each entry of the gradient."""
+        return (0.5 * UNIT * self.scale) * self.form.product_size(x)
+
+    def grad_error(self, x: Array) -> float:
+        """The norm of the round-off in the gradient; few numbers are added for an entry of a sparse product."""
+        return 0.5 * UNIT * self.scale * self.form.norm_bound * float(np.linalg.norm(x))
+
+    def grad(self, x: Array) -> Array:
+        """2 scale M x."""
+        return 2.0 * self.scale * self.form.apply(x)
+
+
+class NormalForm:
+    """The parts of a problem; terms of strength zero are left out.
+
+    Attributes
+    ----------
+    score_pieces, weight_pieces : tuple of Piece
+        Losses and pairs; norms and other terms with a prox.
+    score_forms, weight_forms : tuple of ScaledForm
+        Quadratic terms of the scores and of the weights.
+    separable : Separable or None
+        Absolute values and bounds.
+    rkhs : float
+        Strength of the function norm of a Kernel model that has no other term on its weights, else 0.
+    function_forms : tuple of ScaledForm
+        With ``rkhs``, the quadratic terms of h = gram theta, the scores without intercept; in other models these are
+        quadratic terms of the weights.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.model = problem.model
+        self.n_outputs = problem.n_outputs
+        self.shape = (problem.model.n_weights, problem.n_outputs)
+        score_pieces: list[Piece] = []
+        weight_pieces: list[Piece] = []
+        score_forms: list[ScaledForm] = []
+        weight_forms: list[ScaledForm] = []
+        function_forms: list[ScaledForm] = []
+        self.separable: Separable | None = None
+        self.rkhs = 0.0
+        for number, term in enumerate(problem.terms):
+            atom, on_scores = term.atom, term.target in ("rows", "scores")
+            if atom.can("separable") and not on_scores:  # a bound holds whatever its strength
+                part = atom.separable().scaled(term.scale)
+                self.separable = part if self.separable is None else self.separable + part
+            elif term.scale == 0 and not term.is_constraint:
+                continue
+            elif term.target == "function" and isinstance(self.model, Kernel):
+                self.rkhs += term.scale
+            elif term.target == "values":
+                function_forms.append(ScaledForm(term.scale, atom.quadratic(self.model.n_rows)))
+            elif atom.can("quadratic"):
+                rows = self.model.n_rows if on_scores else self.model.n_weights
+                scaled = ScaledForm(term.scale, atom.quadratic(rows))
+                (score_forms if on_scores else weight_forms).append(scaled)
+            else:
+                piece = self._piece(number, 1.0 if term.is_constraint else term.scale, atom, term.target)
+                (score_pieces if on_scores else weight_pieces).append(piece)
+        if self.rkhs and (weight_forms or weight_pieces or self.separable):
+            weight_forms.append(ScaledForm(self.rkhs, QuadraticForm(matrix=self.model.design)))
+            self.rkhs = 0.0
+        if not self.rkhs:
+            weight_forms += [ScaledForm(f.scale, PulledForm(f.form, self.model.design)) for f in function_forms]
+        self.function_forms = tuple(function_forms) if self.rkhs else ()
+        self.score_pieces, self.weight_pieces = tuple(score_pieces), tuple(weight_pieces)
+        self.score_forms, self.weight_forms = tuple(score_forms), tuple(weight_forms)
+
+    def _piece(self, number: int, scale: float, atom: Atom, target: str) -> Piece:
+        if target == "rows" and isinstance(atom, Loss):
+            if atom.rows is None:
+                return Piece(number, scale, atom, None)
+            picks = (np.ones(len(atom.rows)), (np.arange(len(atom.rows)), atom.rows))
+            return Piece(number, scale, atom, sp.csr_array(picks, shape=(len(atom.rows), self.model.n_rows)))
+        if not atom.can("split"):
+            return Piece(number, scale, atom, None)
+        outer, K = atom.split()
+        size = self.model.n_rows if target == "scores" else self.model.n_weights
+        if K.shape[1] < size:  # a map may leave out the last rows it does not touch
+            K = sp.csr_array(K)
+            K = sp.csr_array((K.data, K.indices, K.indptr), shape=(K.shape[0], size))
+        return Piece(number, scale, outer, K)
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All pieces, those of the scores first."""
+        return self.score_pieces + self.weight_pieces
+
+    @property
+    def scores_are_smooth(self) -> bool:
+        """Whether all terms of the scores have gradient and Hessian."""
+        return all(piece.atom.can("grad", "hessp") for piece in self.score_pieces)
+
+    @cached_property
+    def ridge(self) -> Array:
+        """For each feature a lower bound m_j with x'Mx >= sum_j m_j x_j^2, M the quadratic part of the weights."""
+        total = np.zeros(self.model.n_weights)
+        for scaled in self.weight_forms:
+            if scaled.form.diagonal is not None:
+                total += scaled.scale * scaled.form.diagonal
+            else:
+                total += scaled.scale * scaled.form.smallest_eigenvalue
+        return total
+
+    @cached_property
+    def dense_quadratic(self) -> Array | None:
+        """The whole quadratic part of the weights as a dense matrix; None if the problem is too large for that."""
+        if self.model.n_weights > DENSE_LIMIT:
+            return None
+        total = np.zeros((self.model.n_weights, self.model.n_weights))
+        for scaled in self.weight_forms:
+            total += scaled.scale * to_dense(scaled.form.matrix)
+        return total
+
+    @cached_property
+    def quadratic_spectrum(self) -> tuple[Array, Array] | None:
+        """Eigenvalues and eigenvectors of the quadratic part of the weights; None if too large."""
+        if self.dense_quadratic is None:
+            return None
+        values, vectors = np.linalg.eigh(self.dense_quadratic)
+        return values, vectors
+
+    @cached_property
+    def column_norms(self) -> Array:
+        """The Euclidean norms of the columns of the design matrix, kept with the model."""
+        known = self.model.__dict__
+        if "_column_norms" not in known:
+            known["_column_norms"] = np.sqrt(squared_columns(self.model.design))
+        return np.asarray(known["_column_norms"])
+
+    def keep_column_norms(self, norms: Array) -> None:
+        """Take a solver's ``column_norms``, correct to a few digits, unless they are known: they measure round-off."""
+        self.__dict__.setdefault("column_norms", norms)
+
+    @cached_property
+    def piece_gram(self) -> Any:
+        """S = sum of K'K over the pieces of the weights, sparse."""
+        if self.piece_diagonal is not None:
+            return sp.diags_array(self.piece_diagonal, format="csr")
+        d = self.model.n_weights
+        total = sp.csr_array((d, d))
+        for piece in self.weight_pieces:
+            total = total + (sp.eye_array(d) if piece.K is None else sp.csr_array(piece.K.T @ piece.K))
+        return sp.csr_array(total)
+
+    @cached_property
+    def piece_diagonal(self) -> Array | None:
+        """The diagonal of S when every K only picks rows (groups: in how many each feature is), else None."""
+        total = np.zeros(self.model.n_weights)
+        for piece in self.weight_pieces:
+            if isinstance(piece.K, Selection):
+                total += piece.K.counts
+                continue
+            if piece.K is not None and not (sp.issparse(piece.K) and np.all(np.diff(piece.K.tocsr().indptr) <= 1)):
+                return None
+            total += 1.0 if piece.K is None else squared_columns(piece.K)
+        return total
+
+    @cached_property
+    def piece_roots(self) -> Array:
+        """The norms of the columns of all K of the weights together."""
+        diagonal = self.piece_diagonal
+        return np.asarray(np.sqrt(self.piece_gram.diagonal() if diagonal is None else diagonal))
+
+    @cached_property
+    def piece_inverse(self) -> Array:
+        """The pseudo-inverse of S, dense."""
+        return np.asarray(scipy.linalg.pinvh(self.piece_gram.toarray()))
+
+    @cached_property
+    def piece_norm(self) -> float:
+        """An upper bound of the largest eigenvalue of S."""
+        return float(max(abs(self.piece_gram).sum(axis=0).max(), np.finfo(float).tiny))
+
+    @cached_property
+    def coverage(self) -> Array:
+        """A dense matrix whose null space are the weights that no quadratic term and no piece sees."""
+        assert self.dense_quadratic is not None
+        quadratic = self.dense_quadratic / max(1e-300, float(np.abs(self.dense_quadratic).max(initial=0.0)))
+        return np.asarray(quadratic + self.piece_gram.toarray())
+
+    @cached_property
+    def coverage_diagonal(self) -> Array:
+        """For each weight whether any quadratic term or piece sees it (positive) or not (zero)."""
+        total = self.piece_gram.diagonal()
+        for scaled in self.weight_forms:
+            form = scaled.form
+            total = total + (abs(form.factor).sum(axis=0) if form.factor is not None else form.main_diagonal)
+        return np.asarray(total)
+
+    def quadratic_value(self, theta: Array) -> float:
+        """The quadratic part of the weights."""
+        return sum(scaled.value(theta) for scaled in self.weight_forms)
+
+    def quadratic_value_and_grad(self, theta: Array) -> tuple[float, Array]:
+        """Both at the price of one."""
+        value, gradient = 0.0, np.zeros(self.shape)
+        for scaled in self.weight_forms:
+            its_value, product = scaled.form.value_and_product(theta)
+            value += scaled.scale * its_value
+            gradient += (2.0 * scaled.scale) * product
+        return value, gradient
+
+    def quadratic_grad(self, theta: Array) -> Array:
+        """Its gradient 2 M theta."""
+        return sum((scaled.grad(theta) for scaled in self.weight_forms), np.zeros(self.shape))
+
+    def function_grad(self, h: Array) -> Array:
+        """The gradient by h of the terms of h."""
+        return sum((scaled.grad(h) for scaled in self.function_forms), np.zeros_like(h))
+
+    def smooth_score_grad(self, scores: Array) -> Array:
+        """The gradient by the scores of the smooth terms of the scores."""
+        total = np.zeros_like(scores)
+        for scaled in self.score_forms:
+            total += scaled.grad(scores)
+        for piece in self.score_pieces:
+            if piece.is_smooth:
+                total += piece.adjoint(piece.grad(piece.forward(scores)))
+        return total
+
+    def smooth_score_hessp(self, scores: Array, p: Array) -> Array:
+        """The Hessian by the scores of the smooth terms of the scores, times p."""
+        total = np.zeros_like(p)
+        for scaled in self.score_forms:
+            total += scaled.grad(p)
+        for piece in self.score_pieces:
+            if piece.is_smooth:
+                z = piece.forward(scores)
+                total += piece.adjoint(piece.scale * piece.atom.hessp(z, piece.forward(p)))
+        return total

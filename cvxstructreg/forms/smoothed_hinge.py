@@ -1,0 +1,58 @@
+"""The hinge loss with its corner rounded off around a dual point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.numerics.arrays import Array
+
+
+class SmoothedHinge(Loss):
+    """sum_i max over 0 <= a_i <= s_i of  a_i (1 - y_i f_i) - (a_i - c_i)^2 / (2 sigma).
+
+    With the optimal dual point as centre c its minimiser is that of the hinge loss, whatever sigma: this is the
+    augmented Lagrangian. The centre and sigma may be changed between solves.
+    """
+
+    def __init__(self, y: Array, s: Array, rows: Any) -> None:
+        super().__init__(y=y, rows=rows, sample_weight=s)
+        object.__setattr__(self, "top", np.asarray(s, dtype=float)[:, None])
+        self.recentre(0.5 * self.__dict__["top"], 1.0)
+
+    def _encode(self, y: Any) -> Array:
+        return np.asarray(y, dtype=float).reshape(-1, 1)
+
+    def recentre(self, centre: Array, sigma: float) -> None:
+        """Round off around another dual point."""
+        object.__setattr__(self, "centre", centre)
+        object.__setattr__(self, "sigma", sigma)
+
+    def multipliers(self, z: Array) -> Array:
+        """The a_i: -y a is the gradient."""
+        state = self.__dict__
+        return np.clip(state["centre"] + state["sigma"] * (1.0 - self.y * z), 0.0, state["top"])
+
+    def value(self, z: Array) -> float:
+        """The maximum over a."""
+        a, state = self.multipliers(z), self.__dict__
+        return float(np.sum(a * (1.0 - self.y * z)) - np.sum((a - state["centre"]) ** 2) / (2.0 * state["sigma"]))
+
+    def grad(self, z: Array) -> Array:
+        """-y a."""
+        return -self.y * self.multipliers(z)
+
+    def hess_diag(self, z: Array) -> Array:
+        """sigma where a is inside its bounds."""
+        a, state = self.multipliers(z), self.__dict__
+        return np.asarray(state["sigma"] * ((a > 0) & (a < state["top"])), dtype=float)
+
+    def hessp(self, z: Array, p: Array) -> Array:
+        """hess_diag * p."""
+        return self.hess_diag(z) * p
+
+    def lipschitz(self) -> float:
+        """sigma."""
+        return float(self.__dict__["sigma"])

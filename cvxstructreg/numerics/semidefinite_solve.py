@@ -1,0 +1,112 @@
+"""Systems A x = b with a sparse positive semidefinite A and b in its range, by one sparse factorisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spla
+
+from cvxstructreg.numerics.arrays import Array
+
+#: A pivot below this, of a matrix with unit diagonal, counts as zero: then this much is added to the diagonal, or more
+#: if round-off needs it, and the solutions are refined.
+SHIFT = 1e-12
+#: From this smallest pivot on solutions have all but a few digits.
+POOR = 1e-3
+#: Refinement ends at this relative residual, or after so many steps.
+REFINED, REFINEMENTS = 1e-14, 20
+
+
+class SemidefiniteSolve:
+    """b -> a solution x of A x = b; x is zero where A has an empty row.
+
+    A diagonal A needs no factorisation. A singular A has many solutions, which differ by what A does not see; one of
+    them is found with A + shift, whose error along an eigenvalue l falls by shift / (l + shift) in each refinement.
+
+    Examples
+    --------
+    >>> A = sp.csr_array([[2.0, 2.0, 0.0], [2.0, 2.0, 0.0], [0.0, 0.0, 0.0]])
+    >>> x = SemidefiniteSolve(A)(np.array([[4.0], [4.0], [0.0]]))
+    >>> (A @ x).ravel().round(12).tolist(), float(x[2, 0])
+    ([4.0, 4.0, 0.0], 0.0)
+    """
+
+    def __init__(self, matrix: Any) -> None:
+        matrix = sp.csc_array(matrix)
+        diagonal = matrix.diagonal()
+        self.inverse = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=diagonal > 0)[:, None]
+        self.scale = np.sqrt(self.inverse)
+        self.kept = np.flatnonzero(diagonal > 0)
+        self.matrix: Any = None
+        self.factors: Any = None
+        self.shift, self.least_pivot = 0.0, 1.0
+        off = matrix - sp.diags_array(diagonal, format="csc")
+        if off.count_nonzero():
+            root = sp.diags_array(self.scale[:, 0], format="csc")
+            scaled = root @ matrix @ root
+            self.matrix = sp.csc_array(scaled[self.kept][:, self.kept])
+            self._factorise()
+
+    def _factorise(self) -> None:
+        identity = sp.eye_array(len(self.kept), format="csc")
+        while self.factors is None:
+            self.factors = _factors(self.matrix + self.shift * identity, 0.1 * self.shift if self.shift else SHIFT)
+            if self.factors is None:
+                self.shift = max(SHIFT, 10.0 * self.shift)
+        self.least_pivot = float(self.factors.U.diagonal().min())
+
+    @property
+    def is_poor(self) -> bool:
+        """Whether solutions may have lost more than a few digits."""
+        return self.least_pivot < POOR
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the factors, which cannot be pickled and are made anew."""
+        return {**self.__dict__, "factors": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self.matrix is not None:
+            self._factorise()
+
+    @property
+    def n_entries(self) -> int:
+        """Entries that a solution runs through: of the factors, or of the diagonal."""
+        return len(self.kept) if self.factors is None else int(self.factors.nnz)
+
+    def __call__(self, b: Array) -> Array:
+        """x, for an array with one column for each right-hand side."""
+        if self.factors is None:
+            return np.asarray(self.inverse * b)
+        right = np.ascontiguousarray((self.scale * b)[self.kept])
+        x = self.factors.solve(right)
+        if self.shift:
+            x = self._refined(x, right)
+        out = np.zeros_like(b, dtype=float)
+        out[self.kept] = x
+        return np.asarray(self.scale * out)
+
+    def _refined(self, x: Array, right: Array) -> Array:
+        goal = REFINED * float(np.linalg.norm(right))
+        for _ in range(REFINEMENTS):
+            left = right - self.matrix @ x
+            if float(np.linalg.norm(left)) <= goal:
+                break
+            x = x + self.factors.solve(left)
+        return x
+
+
+def _factors(matrix: Any, least: float) -> Any:
+    """The LU factors of a symmetric matrix with unit diagonal; None if a pivot is ``least`` or less."""
+    try:
+        found = spla.splu(
+            sp.csc_array(matrix),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
+    except RuntimeError:  # exactly singular
+        return None
+    return found if found.U.diagonal().min() > least else None

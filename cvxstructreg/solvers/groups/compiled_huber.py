@@ -1,0 +1,183 @@
+"""Compiled loops for the Huber functions of groups; the tests hold each of them equal to a few lines of NumPy.
+
+Groups are flat, as in :mod:`cvxstructreg.forms.compiled_groups`, with multipliers y_e and sigma_g as in
+:mod:`group_subproblem`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+Ints = np.ndarray[Any, Any]
+Floats = np.ndarray[Any, Any]
+
+
+@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+def dot(places: Ints, values: Floats, first: int, last: int, p: Floats) -> float:
+    """sum of values_e p[places_e] over first <= e < last: four sums at a time, which do not wait for each other."""
+    e, one, two, three = np.uint64(first), np.uint64(1), np.uint64(2), np.uint64(3)
+    end, four = np.uint64(last), np.uint64(4)
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    while e + three < end:
+        s0 += values[e] * p[places[e]]
+        s1 += values[e + one] * p[places[e + one]]
+        s2 += values[e + two] * p[places[e + two]]
+        s3 += values[e + three] * p[places[e + three]]
+        e += four
+    while e < end:
+        s0 += values[e] * p[places[e]]
+        e += one
+    return s0 + s1 + s2 + s3
+
+
+@njit(cache=True)
+def huber(indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Floats, w: Floats, grad: Floats) -> float:
+    """sum_g max over ||q|| <= c_g of <q, w_g> - ||q - y_g||^2 / (2 sigma_g); its gradient K'q is added to ``grad``.
+
+    The best q is the projection of a = y_g + sigma_g w_g, so that the value is a Huber function of a / sigma_g less
+    ||y_g||^2 / (2 sigma_g).
+    """
+    value = 0.0
+    for g in range(len(radii)):
+        square, known = 0.0, 0.0
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+            square += (y[e] + sigma[g] * w[indices[e]]) ** 2
+            known += y[e] ** 2
+        factor, twice = 1.0, square - known
+        if square > radii[g] ** 2:
+            norm = np.sqrt(square)
+            factor, twice = radii[g] / norm, radii[g] * (2.0 * norm - radii[g]) - known
+        value += 0.5 * twice / sigma[g]
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+            grad[indices[e]] += factor * (y[e] + sigma[g] * w[indices[e]])
+    return value
+
+
+@njit(cache=True)
+def huber_curvature(
+    indptr: Ints,
+    indices: Ints,
+    radii: Floats,
+    sigma: Floats,
+    y: Floats,
+    w: Floats,
+    position: Ints,
+    diagonal: Floats,
+    least: float,
+    starts: Ints,
+    places: Ints,
+    a: Floats,
+    h: Floats,
+) -> tuple[Ints, Ints, Floats, Floats]:
+    """The generalised Hessian of :func:`huber` on the coordinates with a position (>= 0): a diagonal and a short list.
+
+    With a = y_g + sigma_g w_g, a group inside its ball has the Hessian sigma_g I; outside it has
+    h_g (I - a a' / ||a||^2) with h_g = c_g sigma_g / ||a||. Multiples of the identity are added to ``diagonal``; the
+    list (indptr, indices, a / ||a||, h) has the rest, of the groups with two or more coordinates. Both go by positions.
+    Entries of a / ||a|| below ``least`` are left out of it: the Hessian becomes a little larger.
+    The list is written to the last four arrays, which are as long as if no group and no coordinate were left out:
+    memory that is asked for anew each time takes longer than all of the arithmetic.
+    """
+    count, n_kept = 0, 0
+    starts[0] = 0
+    for g in range(len(radii)):
+        square = 0.0
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+            square += (y[e] + sigma[g] * w[indices[e]]) ** 2
+        norm, outside = np.sqrt(square), square > radii[g] ** 2
+        curvature = radii[g] * sigma[g] / norm if outside else sigma[g]
+        part, first = 1.0 / norm if outside else 0.0, count
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+            here = position[indices[e]]
+            if here >= 0:
+                diagonal[here] += curvature
+                if outside:
+                    entry = part * (y[e] + sigma[g] * w[indices[e]])
+                    places[count], a[count] = here, entry
+                    count += 1 if abs(entry) >= least else 0
+        if count == first + 1:  # a single number: its product with itself is diagonal too
+            diagonal[places[first]] -= curvature * a[first] ** 2
+            count = first
+        elif count > first:
+            h[n_kept] = curvature
+            n_kept += 1
+            starts[n_kept] = count
+    return starts[: n_kept + 1], places[:count], a[:count], h[:n_kept]
+
+
+@njit(cache=True)
+def by_size(indptr: Ints, indices: Ints, a: Floats, h: Floats) -> tuple[Ints, Ints, Floats, Floats]:
+    """The list of :func:`huber_curvature` with small groups first: loops of foreseeable length are twice as fast."""
+    widest = 0
+    for g in range(len(h)):
+        widest = max(widest, indptr[g + 1] - indptr[g])
+    groups, entries = np.empty(widest + 2, dtype=np.int64), np.empty(widest + 2, dtype=np.int64)
+    for size in range(len(groups)):
+        groups[size] = 0
+    for g in range(len(h)):
+        groups[indptr[g + 1] - indptr[g] + 1] += 1
+    entries[0] = 0
+    for size in range(1, len(groups)):
+        entries[size] = entries[size - 1] + groups[size] * (size - 1)
+        groups[size] += groups[size - 1]
+    starts, height = np.empty(len(h) + 1, dtype=np.int64), np.empty(len(h))
+    places, unit = np.empty(len(a), dtype=np.uint32), np.empty(len(a))
+    starts[0] = 0
+    for g in range(len(h)):
+        size = indptr[g + 1] - indptr[g]
+        to, number = entries[size], groups[size]
+        height[number], starts[number + 1] = h[g], to + size
+        groups[size], entries[size] = number + 1, to + size
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+            places[to], unit[to] = indices[e], a[e]
+            to += 1
+    return starts, places, unit, height
+
+
+@njit(cache=True)
+def subtract_squares(indptr: Ints, indices: Ints, a: Floats, h: Floats, out: Floats) -> None:
+    """Subtract the diagonal of sum_g h_g a a' from ``out``."""
+    for g in range(len(h)):
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+            out[indices[e]] -= h[g] * a[e] ** 2
+
+
+@njit(cache=True)
+def subtract_products(indptr: Ints, indices: Ints, a: Floats, h: Floats, p: Floats, out: Floats) -> None:
+    """Subtract sum_g h_g a (a'p_g) from ``out``."""
+    for g in range(len(h)):
+        along = h[g] * dot(indices, a, indptr[g], indptr[g + 1], p)
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+            out[indices[e]] -= along * a[e]
+
+
+@njit(cache=True)
+def multipliers(
+    indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Floats, w: Floats, zero: Ints, update: bool
+) -> float:
+    """y_g <- q_g, the projection of y_g + sigma_g w_g, in place; sum_g c_g ||w_g|| - <q_g, w_g> is returned.
+
+    The coordinates of groups inside their balls, whose copies v_g are zero, are marked in ``zero``. Without ``update``
+    only the sum is found.
+    """
+    slack = 0.0
+    for g in range(len(radii)):
+        square, size, along = 0.0, 0.0, 0.0
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+            x = w[indices[e]]
+            moved = y[e] + sigma[g] * x
+            square += moved**2
+            size += x**2
+            along += moved * x
+        outside = square > radii[g] ** 2
+        factor = radii[g] / np.sqrt(square) if outside else 1.0
+        slack += radii[g] * np.sqrt(size) - factor * along
+        if update:
+            for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+                y[e] = factor * (y[e] + sigma[g] * w[indices[e]])
+                if not outside:
+                    zero[indices[e]] = 1
+    return slack

@@ -1,0 +1,275 @@
+"""Disjoint groups: working sets, prox-Newton steps and block coordinate descent.
+
+    minimize over (w, b)   sum_i loss_i(x_i'w + b) + w'Mw + sum_j lam_j |w_j| + sum_g c_g ||w_g||
+
+for groups that have no feature in common, and rows of weights if there are several outputs. An outer iteration takes
+the groups that violate optimality most, and those that are not zero; prox-Newton steps over these minimise a quadratic
+model (:mod:`block_model`) by passes over the groups and by conjugate gradients on those that are not zero, with a line
+search on the objective. The gap on all features stops it.
+Qin, Scheinberg and Goldfarb (2013) for passes over blocks; Massias, Gramfort and Salmon (2018) for working sets.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.certificates.certificate import objective_scale
+from cvxstructreg.certificates.free_directions import refit
+from cvxstructreg.core.model import Linear, Model
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.forms.normal_form import NormalForm
+from cvxstructreg.forms.quadratic_form import to_dense
+from cvxstructreg.forms.row_selection import Selection
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime import deadline
+from cvxstructreg.solvers.groups.block_model import BlockModel, Given, by_rows
+from cvxstructreg.solvers.groups.disjoint_blocks import Ints, blocks_of, quadratic_rows, ratio
+from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.lasso.working_set import as_columns
+from cvxstructreg.solvers.lasso.working_set_rounds import ROUND_OFF, matrix_refusal, rounds
+from cvxstructreg.solvers.smooth.score_curvature import PieceCurvature, is_rowwise
+
+NAME = "group_descent"
+ITERATES = True
+
+#: The smallest working set, in features; else it is a multiple of the support.
+SMALLEST_SET, GROWTH = 100, 2.0
+#: A quadratic model is solved to this part of the violation, a working set to that part of its first violation.
+INNER, ENOUGH = 0.3, 0.1
+#: Up to this many numbers in X nothing is compiled, unless it is at hand already.
+PLAIN, KERNELS = 5_000, "cvxstructreg.solvers.groups.compiled_group_descent"
+
+
+def accepts(problem: Problem) -> Refusal | None:
+    """Losses with a curvature for each row, absolute values, quadratic terms as matrices, and disjoint groups."""
+    parts = problem.linear().normal_form
+    if not parts.weight_pieces:
+        return Refusal("there are no groups")
+    for piece in parts.weight_pieces:
+        if not piece.atom.can("blocks") or not (piece.K is None or isinstance(piece.K, Selection)):
+            return Refusal(f"{piece.atom!r} is not a sum of norms of groups of weights")
+    if parts.piece_diagonal is None or np.any(parts.piece_diagonal > 1):
+        return Refusal("groups overlap: a step in one of them would not leave the others as they are")
+    if parts.separable is not None and parts.separable.bounded:
+        return Refusal("there are bounds on the weights")
+    return _score_refusal(parts) or matrix_refusal(parts)
+
+
+def _score_refusal(parts: NormalForm) -> Refusal | None:
+    if parts.score_forms:
+        return Refusal("a quadratic term of the scores ties rows together")
+    for piece in parts.score_pieces:
+        if not is_rowwise(piece) or not (piece.atom.can("hess_diag") or piece.atom.can("hess_rows")):
+            return Refusal(f"{piece.atom!r} has no curvature for each row (hess_diag or hess_rows)")
+    if parts.n_outputs > 1 and len(parts.score_pieces) > 1:
+        return Refusal("there are several losses of several outputs; it takes one")
+    return None
+
+
+def run(problem: Problem, start: Iterate, tol: float, max_newton: int = 10, max_epochs: int = 50) -> Iterator[Iterate]:
+    """``max_newton`` prox-Newton steps on one working set at most, each of at most ``max_epochs`` passes."""
+    nothing = Iterate(np.zeros_like(start.theta), np.zeros_like(start.b))
+    if not problem.value_at(start.theta, start.b) <= problem.value_at(nothing.theta, nothing.b):
+        start = nothing  # Newton's method is lost among many weights that are far too large
+    state = State(problem, start)
+    yield from rounds(state, tol, lambda _: state.look(), lambda _: state.improve(max_newton, max_epochs))
+
+
+class State:
+    """A point in the order of the slots, its scores and Q w, and what is derived from them."""
+
+    def __init__(self, problem: Problem, start: Iterate) -> None:
+        self.problem, self.parts = problem, problem.normal_form
+        parts, self.shape = self.parts, self.parts.shape
+        self.blocks = blocks = blocks_of(parts)
+        self.w, self.b = start.theta[blocks.column].ravel(), start.b.copy()
+        self.scores = problem.model.scores(start.theta, start.b)
+        Q = quadratic_rows(parts, blocks.column)
+        self.Qw = np.asarray(Q @ self.w.reshape(-1, blocks.k)).ravel()
+        self.ridge = np.repeat(parts.ridge[blocks.column], blocks.k)
+        self.refresh()
+        sizes = blocks.radii + blocks.least(blocks.lam)
+        self.always = sizes == 0.0
+        if self.always.any():
+            self.pull()
+            sizes = np.where(self.always, max(float(np.abs(self.slope).max(initial=0.0)), 1e-300), sizes)
+        self.sizes = sizes
+        squares = parts.column_norms[blocks.column] ** 2
+        self.steepness = np.sqrt(np.maximum(np.maximum.reduceat(squares, blocks.starts[:-1]), 1e-300))
+        compiled, self.columns = _compiled(problem.model)
+        self.given = Given(compiled, self.columns.arrays, Q, blocks, sizes, squares)
+
+    def iterate(self, exhausted: bool = False, promising: bool | None = None) -> Iterate:
+        """The point for the driver, with what the norms take of the pull."""
+        theta, left = np.zeros(self.shape), np.zeros(self.shape)
+        theta[self.blocks.column] = self.w.reshape(-1, self.blocks.k)
+        left[self.blocks.column] = -self.slope.reshape(-1, self.blocks.k)
+        if self.parts.separable is not None:
+            left -= self.parts.separable.absorb(left)
+        dual = {piece.number: piece.prox_conj(piece.forward(left), 1.0)[0] for piece in self.parts.weight_pieces}
+        return Iterate(theta, self.b.copy(), dual, exhausted, promising)
+
+    def loss(self, scores: Array) -> float:
+        """The losses at given scores."""
+        return float(sum(piece.value(scores) for piece in self.parts.score_pieces))
+
+    def refresh(self, loss: float | None = None) -> None:
+        """Value (if it is not known) and gradient of the losses at the scores."""
+        self.loss_value = self.loss(self.scores) if loss is None else loss
+        self.g = self.parts.smooth_score_grad(self.scores)
+
+    def pull(self) -> None:
+        """The gradient by all weights."""
+        self.slope = self.problem.model.adjoint(self.g)[self.blocks.column].ravel() + self.Qw
+
+    def hess(self) -> tuple[Array, Array, Array]:
+        """(direct, root, inverse): the Hessian of row i is diag(direct_i) - root_i root_i'."""
+        direct, root = np.zeros_like(self.g), np.zeros_like(self.g)
+        for piece in self.parts.score_pieces:
+            rows = PieceCurvature(piece, piece.forward(self.scores)).rows
+            assert rows is not None
+            direct += piece.adjoint(rows[0])
+            if rows[1] is not None:
+                root += piece.adjoint(rows[1])
+        if self.blocks.k == 1:
+            direct = direct - root**2
+            root = np.zeros((0, 1))  # nothing looks at it
+        between = np.diag(direct.sum(axis=0)) - root.T @ root
+        inverse = np.zeros_like(between)
+        if self.problem.model.intercept:
+            inverse = np.asarray(np.linalg.pinv(between, rcond=1e-13, hermitian=True), dtype=float)
+        return by_rows(direct), by_rows(root), inverse
+
+    def look(self) -> float:
+        """The gradient on all features, the violations, and the relative gap."""
+        if self.problem.model.intercept:
+            theta = np.zeros(self.shape)
+            _, self.b, self.scores = refit(self.parts, theta, self.b, self.scores, np.zeros((self.shape[0], 0)))
+            self.refresh()
+        self.pull()
+        self.violation = self.blocks.violations(self.w, self.slope)
+        self.worst = float(np.max(self.violation / self.sizes, initial=0.0))
+        self.quadratic = 0.5 * float(self.w @ self.Qw)
+        self.objective = self.loss_value + self.blocks.value(self.w) + self.quadratic
+        return self.gap() / objective_scale(self.problem, self.objective)
+
+    def gap(self) -> float:
+        """The duality gap at u = s g, with s <= 1 as large as feasibility allows, about as certificates do it.
+
+        Features without penalty are left to the certificate, which minimises over them exactly. Infinite where it is
+        so large that its value is of no interest.
+        """
+        blocks, left = self.blocks, -self.slope
+        beyond, excess = self._excess(left)
+        stuck = np.abs(np.where((self.ridge > 0.0) | self.always[blocks.group], 0.0, excess))
+        by_norm = blocks.norms(np.where(stuck > 0.0, beyond, 0.0))
+        by_norm = np.where(by_norm > blocks.radii, ratio(blocks.radii, by_norm), 1.0)
+        by_lam = blocks.least(np.where(stuck > 0.0, ratio(blocks.lam, blocks.lam + stuck), 1.0))
+        s = float(np.min(np.maximum(by_norm, by_lam), initial=1.0))
+        if s < 0.9:
+            return np.inf
+        cost, held = 0.0, self.ridge > 0.0
+        if held.any():
+            excess = np.where(held, self._excess(s * left)[1], 0.0)
+            cost = s * float(self.w @ excess) + float(np.sum(ratio(excess**2, 4.0 * self.ridge)))
+        points = [piece.grad(piece.forward(self.scores)) for piece in self.parts.score_pieces]
+        conj = sum(piece.conj(s * u) for piece, u in zip(self.parts.score_pieces, points, strict=True))
+        return float(self.objective + conj + s * s * self.quadratic + cost)
+
+    def _excess(self, left: Array) -> tuple[Array, Array]:
+        """What of ``left`` is beyond the absolute values, and what of that the norms cannot take."""
+        beyond = self.blocks.beyond(left)
+        norms = self.blocks.norms(beyond)
+        over = np.where(norms > self.blocks.radii, 1.0 - ratio(self.blocks.radii, norms), 0.0)
+        return beyond, beyond * over[self.blocks.group]
+
+    def working_set(self) -> Ints:
+        """The groups that are not zero or have no penalty, and those that violate most."""
+        blocks = self.blocks
+        counts = np.diff(blocks.starts)
+        inside = self.always | (blocks.sums((self.w != 0.0).astype(float)) > 0.0)
+        size = max(SMALLEST_SET, int(GROWTH * counts[inside].sum()))
+        if size >= blocks.column.size:
+            return np.arange(counts.size)
+        order = np.argsort(np.where(inside, -np.inf, -self.violation / self.steepness), kind="stable")
+        enough = int(np.searchsorted(np.cumsum(counts[order]), size)) + 1
+        return np.sort(order[: max(enough, np.count_nonzero(inside) + 1)])
+
+    def improve(self, max_newton: int, max_epochs: int) -> None:
+        """Prox-Newton steps on a working set."""
+        chosen = self.working_set()
+        part, flat = self.blocks.part(chosen)
+        self.columns.need(part.column)
+        first = worst = float(np.max(self.violation[chosen] / self.sizes[chosen], initial=0.0))
+        for _ in range(max_newton):
+            if not self.newton_step(chosen, INNER * worst, max_epochs):
+                break
+            self.given.compiled.slopes(self.given.X, self.given.layout, chosen, by_rows(self.g), part.k, self.slope)
+            self.slope[flat] += self.Qw[flat]
+            violation = part.violations(self.w[flat], self.slope[flat])
+            worst = float(np.max(violation / self.sizes[chosen], initial=0.0))
+            if worst <= ENOUGH * first or deadline.passed():
+                break
+
+    def newton_step(self, chosen: Ints, tol: float, max_epochs: int) -> bool:
+        """Minimise the quadratic model over the groups, then backtrack on the objective."""
+        model = BlockModel(self.given, chosen, self.hess(), self.g, self.w, self.Qw)
+        model.minimise(tol, max_epochs)
+        change, shift = model.change()
+        penalty, after = self.penalty(self.w, self.Qw), self.penalty(model.w, model.Qw)
+        before = self.loss_value + penalty
+        decrease = float(np.sum(self.g * change)) + after - penalty
+        t, slack = 1.0, ROUND_OFF * abs(before)
+        if not decrease < slack:
+            return False
+        w, Qw, scores = model.w, model.Qw, self.scores + change
+        while not (loss := self.loss(scores)) + after <= before + 0.01 * t * decrease + slack:
+            t *= 0.5
+            if t < 1e-9:
+                return False
+            w, Qw = self.w + t * (model.w - self.w), self.Qw + t * (model.Qw - self.Qw)
+            scores = self.scores + t * change
+            after = self.penalty(w, Qw)
+        self.w, self.Qw, self.scores, self.b = w, Qw, scores, self.b + t * shift
+        self.refresh(loss)
+        return True
+
+    def penalty(self, w: Array, Qw: Array) -> float:
+        """The terms of the weights."""
+        return self.blocks.value(w) + 0.5 * float(w @ Qw)
+
+
+class Columns:
+    """The columns of a design matrix as the compiled loops take them; of a dense one by rows, only those needed."""
+
+    def __init__(self, model: Model) -> None:
+        self.design = None
+        if sp.issparse(model.design) or model.design.flags.f_contiguous or "columns" in vars(model):
+            self.arrays = as_columns(model.columns)
+            return
+        self.design, self.known = model.design, np.zeros(model.n_weights, dtype=bool)
+        self.store = np.empty(model.design.shape[::-1])  # what is never written needs no memory
+        self.arrays = as_columns(self.store.T)
+
+    def need(self, features: Ints) -> None:
+        """Make sure that these are there."""
+        if self.design is not None:
+            missing = features[~self.known[features]]
+            self.store[missing] = self.design[:, missing].T
+            self.known[missing] = True
+
+
+def _compiled(model: Model) -> tuple[Any, Columns]:
+    """The functions of a pass, and the design matrix as they take it: compiled where that pays for the compiler."""
+    if model.design.shape[0] * model.design.shape[1] <= PLAIN and KERNELS not in sys.modules:
+        from cvxstructreg.solvers.groups import plain_group_descent
+
+        return plain_group_descent, Columns(Linear(to_dense(model.design)))
+    from cvxstructreg.solvers.groups import compiled_group_descent
+
+    return compiled_group_descent, Columns(model)

@@ -1,0 +1,326 @@
+"""Overlapping groups: a working set of features, semismooth Newton on an augmented Lagrangian, repair of the dual.
+
+    minimize over (w, b)   loss(Xw + b) + w'Mw + sum_j lam_j |w_j| + sum_g c_g ||w_g||
+
+A point is optimal if what the loss pulls, e = -X'loss'(Xw + b) - 2Mw, is K'q + s with ||q_g|| <= c_g and
+|s_j| <= lam_j that attain the norms. Features outside the working set are at zero, where it is enough that such q and s
+exist: sweeps over the groups look for them, with what the working set uses held (see :func:`compiled_groups.repair`).
+The features for which they find none join the working set, and the q they do find prove the bound. The problem on the
+working set is :mod:`group_subproblem`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cvxstructreg.certificates.bounds import ScoreDual
+from cvxstructreg.certificates.certificate import objective_scale
+from cvxstructreg.certificates.free_directions import refit
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.forms.normal_form import NormalForm, Piece
+from cvxstructreg.forms.row_selection import Selection
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime import deadline
+from cvxstructreg.solvers.groups.group_subproblem import Design, Ints, Restricted, Stack, Subproblem, Widths, minimise
+from cvxstructreg.solvers.iterate import Iterate, Refusal
+
+NAME = "group_newton"
+ITERATES = True
+
+#: Sweeps of the repair; the least number of features that may join the working set at a time, if the design matrix has
+#: more than a small number of entries: rounds cost more than features there.
+SWEEPS, LEAST_GROWTH, SMALL = 5, 400, 100_000
+#: One sweep is enough to see that many features are missing: more than this part of the working set.
+FEW_MISSING = 0.05
+#: A sweep that leaves more than this part of what is to be repaired (squared) is the last one.
+HALVED = 0.5
+#: The relative gap to which the problem on a working set is solved while that grows by many features, or by some; how
+#: large a share of it are many, and some.
+ROUGH, MIDDLE = 1e-1, 1e-3
+MANY, FEW = 0.05, 0.01
+#: How much less absolute values take when the working set is about to be complete, and at most after a warm start.
+MARGIN, MOST_MARGIN = 0.2, 0.3
+#: How much larger than the gap asked for the gradient of a subproblem may be (relative to what it is compared with): at
+#: first, as sweeps over the groups repair the dual point; and where they do not.
+EASE, NO_EASE = 30.0, 0.4
+#: Nothing more is to be had beyond this accuracy.
+FINEST = 1e-14
+
+
+def accepts(problem: Problem) -> Refusal | None:
+    """Smooth losses, absolute values, quadratic terms, and norms of groups of weights (at least one)."""
+    parts = problem.linear().normal_form
+    if not parts.scores_are_smooth:
+        return Refusal("a term of the scores has no Hessian")
+    if parts.separable is not None:
+        part = parts.separable
+        if np.any(np.isfinite(part.lower)) or np.any(np.isfinite(part.upper)):
+            return Refusal("there are bounds on the weights")
+    if not parts.weight_pieces:
+        return Refusal("there are no groups")
+    for piece in parts.weight_pieces:
+        if not piece.atom.can("blocks") or not _picks(piece):
+            return Refusal(
+                f"{piece.atom!r} is not a sum of norms of groups of weights: where a term ties weights together, those "
+                "at zero are not apart from the others, as the working set needs; use solver='admm'"
+            )
+    return None
+
+
+def _picks(piece: Piece) -> bool:
+    """Whether each row of K is a row of the identity."""
+    return piece.K is None or isinstance(piece.K, Selection)
+
+
+def stacked(parts: NormalForm) -> Stack:
+    """The groups of all pieces on the flat weights, with the strengths in the radii."""
+    k = parts.n_outputs
+    starts, indices, radii, offset = [np.zeros(1, dtype=np.int64)], [], [], 0
+    for piece in parts.weight_pieces:
+        indptr, weights = piece.atom.blocks()
+        starts.append(indptr[1:] * k + offset)
+        offset += int(indptr[-1]) * k
+        columns = np.arange(parts.model.n_weights, dtype=np.uint32) if piece.K is None else piece.K.indices
+        if k > 1:
+            columns = (columns[:, None].astype(np.int64) * k + np.arange(k)).ravel()
+        indices.append(columns.astype(np.uint32, copy=False))
+        radii.append(piece.scale * weights)
+    joined = indices[0] if len(indices) == 1 else np.concatenate(indices)
+    return Stack(np.concatenate(starts), joined, np.concatenate(radii), parts.shape[0] * k)
+
+
+def absolute_values(parts: NormalForm) -> Array:
+    """The lam_j of the flat weights, zero where there are none."""
+    weights = 0.0 if parts.separable is None else parts.separable.weights
+    return np.array(np.broadcast_to(weights, parts.shape), dtype=float).ravel()
+
+
+class _State:
+    """The point, the dual point and the working set."""
+
+    def __init__(self, problem: Problem, start: Iterate, objective: float) -> None:
+        from cvxstructreg.forms import compiled_groups as compiled
+
+        self.problem, self.compiled = problem, compiled
+        self.parts = parts = problem.normal_form
+        self.stack, self.lam = stacked(parts), absolute_values(parts)
+        self.X = Design(parts)
+        self.b, self.q = start.b.copy(), self._start_q(start)
+        self.theta = self.rounded = start.theta.copy()
+        self.ease = EASE
+        # what a violation is compared with: scaling the dual point down by violation / radius would repair it
+        radius = self.lam
+        if not radius.all():
+            held = np.zeros_like(self.lam)
+            compiled.add_radii(self.stack.indptr, self.stack.indices, self.stack.radii, held)
+            radius = np.where(self.lam > 0, self.lam, held)
+        scores = problem.model.scores(self.theta, self.b)
+        pull = np.abs(self.X.pull(parts.smooth_score_grad(scores)))
+        self.radius = np.where(radius > 0, radius, float(pull.max()) or 1.0)
+        self.widths = Widths(self._typical_weight(scores, pull))
+        self.ridge = np.repeat(parts.ridge, parts.n_outputs)
+        unpenalised = ((radius <= 0) & (self.ridge <= 0)).reshape(parts.shape).any(axis=1)
+        self.inside: Ints = np.asarray(self.theta.any(axis=1) | unpenalised)
+        self.scale = objective_scale(problem, objective)
+        self.sub: Subproblem | None = None
+
+    def _typical_weight(self, scores: Array, pull: Array) -> float:
+        """The mean size of a Newton step in one weight alone."""
+        unit = np.zeros_like(scores)
+        unit[:, 0] = 1.0
+        curvature = float(np.mean(np.abs(self.parts.smooth_score_hessp(scores, unit)[:, 0])))
+        self.second = second = curvature * self.parts.column_norms**2 + 2.0 * self.parts.ridge
+        steps = pull.max(axis=1)[second > 0] / second[second > 0]
+        return float(steps.mean()) if steps.any() else 1.0
+
+    def _start_q(self, start: Iterate) -> Array:
+        k, offset = self.parts.n_outputs, 0
+        q = np.zeros(len(self.stack.indices))
+        for piece in self.parts.weight_pieces:
+            size, u = int(piece.atom.blocks()[0][-1]), start.dual.get(piece.number)
+            if u is not None and u.shape == (size, k):
+                q[offset : offset + size * k] = u.ravel()
+            offset += size * k
+        # along a path the radii shrink from one point to the next, and features up to that margin may be asked for
+        ratio = self.compiled.shrink(self.stack.indptr, self.stack.radii, q)
+        self.margin = min(max(2.0 * (ratio - 1.0), MARGIN), MOST_MARGIN) if ratio > 1.0 + 1e-9 else 0.0
+        return q
+
+    def _flat(self, features: Ints) -> Ints:
+        """The flat coordinates of the weights of some features."""
+        k = self.parts.n_outputs
+        return (features[:, None] * k + np.arange(k)).ravel()
+
+    def improve(self, target: float) -> None:
+        """Minimise over the working set, to about that relative gap."""
+        features = np.flatnonzero(self.inside)
+        if not len(features):
+            return
+        chosen, self.sub = self._flat(features), None  # the old one is as large as the new one
+        norms = Restricted(self.stack, chosen, self.q, join_singles=self.parts.n_outputs == 1)
+        self.sub = Subproblem(self.parts, self.X, features, self.lam[chosen], norms)
+        start = self.theta[features].ravel(), self.b
+        w, self.b, zeros = minimise(self.sub, *start, self.radius[chosen], target, self.scale, self.widths, self.ease)
+        self.theta, self.rounded = self.sub.embedded(w), self.sub.embedded(zeros)
+
+    def repair(self, aim: float, prove: bool = True, sweeps: int = 1) -> tuple[float, Array]:
+        """A dual point for the rounded weights: the relative gap that it proves, and what of the pull nothing takes.
+
+        The gap is infinite if it is not to be proved; what costs a tenth of the gap ``aim`` is let pass.
+        """
+        parts, stack, compiled = self.parts, self.stack, self.compiled
+        scores = parts.model.scores(self.rounded, self.b)
+        if parts.model.intercept and prove:
+            _, self.b, scores = refit(parts, self.rounded, self.b, scores, np.zeros((parts.shape[0], 0)))
+        left = -self.X.pull(parts.smooth_score_grad(scores)) - parts.quadratic_grad(self.rounded)
+        left = left.ravel()
+        if self.sub is not None:
+            self.sub.norms.hand_back(left, self.lam[self._flat(self.sub.features)], self.q)
+        else:
+            compiled.add_adjoint(stack.indices, self.q, left, -1.0)
+        bound = self.lam + 0.05 * aim * self.radius
+        missing = self._missing(left, bound, sweeps)
+        if sweeps and 0 < np.count_nonzero(missing) < FEW_MISSING * parts.n_outputs * np.count_nonzero(self.inside):
+            missing = self._missing(left, bound, SWEEPS)
+        if prove and np.all(missing <= 10.0 * aim * self.radius):
+            self._absorb(left, bound, aim)
+        self.left = left
+        return self._gap(scores, left) if prove else np.inf, missing
+
+    def _sweep(self, left: Array, bound: Array, fixed: Ints, sweeps: int) -> None:
+        groups = self.stack.indptr, self.stack.indices, self.stack.radii
+        self.compiled.repair(*groups, self.q, left, bound, fixed, sweeps, HALVED)
+
+    def _absorb(self, left: Array, bound: Array, aim: float) -> None:
+        """Sweeps over all groups until what is left costs little."""
+        none = np.zeros(len(left), dtype=np.uint8)
+        last = np.inf
+        for _ in range(SWEEPS):
+            worst = float(np.max((np.abs(left) - self.lam) / self.radius, initial=0.0))
+            if worst <= 0.3 * aim or worst > 0.8 * last or deadline.passed():
+                break
+            self._sweep(left, bound, none, 1)
+            last = worst
+
+    def _missing(self, left: Array, bound: Array, sweeps: int) -> Array:
+        """What nothing takes of ``left`` outside the working set, after some sweeps."""
+        fixed = np.repeat(self.inside, self.parts.n_outputs).view(np.uint8)
+        self._sweep(left, bound, fixed, sweeps)
+        missing = np.maximum(np.abs(left) - bound, 0.0)
+        missing[fixed != 0] = 0.0
+        return missing
+
+    def grow_beyond(self, margin: float) -> None:
+        """The features that would be asked for if absolute values took less by a margin join too."""
+        q, left = self.q.copy(), self.left.copy()
+        self.grow(self._missing(left, (1.0 - margin) * self.lam, 2), 0.0)
+        self.q = q
+
+    def prove(self, aim: float) -> tuple[float, Array]:
+        """:meth:`repair` for the weights with more zeros, or as they are where that gives no gap within ``aim``."""
+        plain = self.rounded
+        self.rounded = self._with_more_zeros(aim)
+        gap, missing = self.repair(aim)
+        if gap > aim and self.rounded is not plain and not missing.any():
+            self.rounded = plain
+            gap, missing = self.repair(aim)
+        return gap, missing
+
+    def _with_more_zeros(self, aim: float) -> Array:
+        """The weights with tiny ones at zero too, where the objective does not rise."""
+        sizes = np.abs(self.rounded)
+        largest, least = float(sizes.max()), float(np.min(sizes, where=sizes > 0, initial=np.inf))
+        limit = None
+        for part in (np.inf, 1e-4, 1e-6, 1e-8):
+            tiny = sizes <= part * largest
+            if least > part * largest or self._rise(sizes, tiny) > 0.1 * aim * self.scale:
+                continue
+            limit = self._value(self.rounded) if limit is None else limit
+            trial = np.where(tiny, 0.0, self.rounded)
+            if self._value(trial) <= limit:
+                return trial
+        return self.rounded
+
+    def _rise(self, sizes: Array, tiny: Ints) -> float:
+        """About how much the objective rises from its minimum when tiny weights become zero."""
+        return 0.5 * float(self.second @ np.sum(sizes**2, axis=1, where=tiny))
+
+    def _gap(self, scores: Array, left: Array) -> float:
+        """The gap that the dual point proves when it is scaled to be feasible."""
+        parts, held = self.parts, self.ridge > 0
+        excess = np.maximum(np.abs(left) - self.lam, 0.0)
+        s = 1.0 / (1.0 + float(np.max(excess[~held] / self.radius[~held], initial=0.0)))
+        points = tuple(piece.grad(piece.forward(scores)) for piece in parts.score_pieces)
+        cost = ScoreDual(self.rounded, scores, points, scores).cost(parts, s)
+        cost += s**2 * parts.quadratic_value(self.rounded)
+        cost += float(np.sum(excess[held] ** 2 / (4.0 * self.ridge[held])))
+        objective = self._value(self.rounded, scores)
+        self.scale = objective_scale(self.problem, objective)
+        return (objective + cost) / self.scale
+
+    def _value(self, theta: Array, scores: Array | None = None) -> float:
+        """The objective."""
+        parts, lam, w = self.parts, self.lam, theta.ravel()
+        norms: Stack | Restricted = self.stack
+        scores = parts.model.scores(theta, self.b) if scores is None else scores
+        if self.sub is not None:  # all other weights are zero, and fewer groups are left
+            norms, lam, w = self.sub.norms, self.sub.lam, theta[self.sub.features].ravel()
+        value = sum(piece.value(scores) for piece in parts.score_pieces) + parts.quadratic_value(theta)
+        value += sum(form.value(scores) for form in parts.score_forms) + float(lam @ np.abs(w))
+        return float(value + self.compiled.norm_sum(norms.indptr, norms.indices, norms.radii, w))
+
+    def grow(self, missing: Array, least: float) -> float:
+        """The features with the largest part that nothing takes join the working set; which share of it they are."""
+        shape = self.parts.shape
+        worst = (missing / self.radius).reshape(shape).max(axis=1)
+        candidates = np.flatnonzero(worst > least)
+        room = max(LEAST_GROWTH + shape[0] // 30, int(self.inside.sum()))
+        if len(candidates) > room and self.parts.model.design.size > SMALL:
+            # by the decrease that a Newton step in the weight alone would bring
+            gain = missing.reshape(shape).max(axis=1)[candidates] / self.parts.column_norms[candidates]
+            candidates = candidates[np.argpartition(-gain, room)[:room]]
+        self.inside[candidates] = True
+        return len(candidates) / max(1, int(self.inside.sum()))
+
+    def iterate(self, exhausted: bool, promising: bool) -> Iterate:
+        """The rounded weights with the dual point."""
+        dual, offset, k = {}, 0, self.parts.n_outputs
+        for piece in self.parts.weight_pieces:
+            size = int(piece.atom.blocks()[0][-1]) * k
+            dual[piece.number] = self.q[offset : offset + size].reshape(-1, k)
+            offset += size
+        return Iterate(self.rounded.copy(), self.b.copy(), dual, exhausted, promising)
+
+
+def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
+    """Rounds of: minimise over the working set, repair the dual point, let features join."""
+    nothing = Iterate(np.zeros_like(start.theta), np.zeros_like(start.b))
+    objective, limit = problem.value_at(start.theta, start.b), problem.value_at(nothing.theta, nothing.b)
+    if objective > limit:
+        start, objective = nothing, limit  # Newton's method is lost among many weights that are far too large
+    state = _State(problem, start, objective)
+    aim, fine, joined = tol, tol, 0.0  # the gap aimed at, the one asked of the subproblem, the share of new features
+    if state.margin:
+        state.repair(aim, prove=False, sweeps=0)
+        state.grow_beyond(state.margin)
+    elif not state.inside.any():
+        joined = state.grow(state.repair(aim, prove=False)[1], 0.0)
+    while True:
+        target = ROUGH if joined > MANY else max(MIDDLE, fine) if joined > FEW else fine
+        state.improve(target)
+        gap, missing = state.repair(aim, prove=False) if joined > MANY else state.prove(aim)
+        joined = state.grow(missing, 0.01 * aim)
+        good = bool(gap <= aim)
+        yield state.iterate(exhausted=fine < FINEST, promising=good)
+        state.q = state.q.copy()  # what was handed out stays as it is
+        if good:
+            aim = fine = 0.1 * aim  # the driver's own certificate was not content
+        elif target <= fine and joined == 0.0:
+            if state.ease > NO_EASE:
+                state.ease = NO_EASE
+            else:
+                fine *= 0.1
+        elif joined <= MANY:
+            state.grow_beyond(MARGIN)

@@ -1,0 +1,280 @@
+"""Orthant-wise Newton-CG steps on a problem of :mod:`group_subproblem` at fixed multipliers.
+
+The steps are taken by :class:`Newton`; values, gradients and directions come from :class:`PlainSteps`, or for one
+output and a sparse X from :class:`CompiledSteps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.linalg
+
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.units import power_of_two
+from cvxstructreg.runtime import deadline
+
+if TYPE_CHECKING:
+    from cvxstructreg.solvers.groups.group_subproblem import Subproblem
+
+#: Newton steps for one set of multipliers, conjugate gradient steps for one Newton step.
+NEWTON_STEPS, CG_STEPS = 20, 150
+#: Lengths that a line search tries; the multiples of the diagonal that may be added to a Hessian.
+LENGTHS, LEAST_DAMPING, MOST_DAMPING = 12, 1e-10, 1e8
+#: Added to the diagonal of a Hessian, relative to a typical entry.
+FLOOR = 1e-10
+#: Up to this many free weights the Hessian may be a dense matrix; the cost of one of its entries and row relative to
+#: one value of X or entry of a group in a product; so many products a step may need; sweeps over the dense model.
+MOST_DENSE, DENSE_COST, PATIENCE = 2000, 0.01, 30.0
+MODEL_SWEEPS, MODEL_TURNS, MODEL_ACCURACY = 3, 30, 0.1
+#: Entries of the unit vectors of groups that are left out of the Hessian, relative to the accuracy of a step.
+NEGLIGIBLE = 0.3
+
+
+@dataclass(eq=False)
+class Point:
+    """Weights, the value there, and the subgradient of least norm."""
+
+    w: Array
+    b: Array
+    scores: Array
+    value: float
+    slope: Array
+    slope_b: Array
+    error: float  # the largest entry of the subgradient, relative to its scale
+
+
+class PlainSteps:
+    """Values, gradients and directions for any number of outputs, dense or sparse X."""
+
+    def __init__(self, sub: Subproblem, sigma: Array, scale: Array) -> None:
+        from cvxstructreg.solvers.groups import compiled_huber as compiled
+
+        self.sub, self.scale, self.compiled = sub, scale, compiled
+        self.huber = sub.norms.flat(sigma)
+        self.crosses, self.patience = False, PATIENCE
+
+    def at(self, w: Array, b: Array) -> Point:
+        """The point with its value and gradient."""
+        sub = self.sub
+        scores = sub.scores(w, b)
+        slope = sub.parts.smooth_score_grad(scores)
+        quadratic = sub.quadratic_grad(w)
+        grad = sub.pull(slope) + quadratic
+        value = sub.loss(scores) + 0.5 * float(quadratic @ w) + float(sub.lam @ np.abs(w))
+        value += self.compiled.huber(*self.huber, w, grad)
+        at_zero = grad - np.clip(grad, -sub.lam, sub.lam)
+        least = np.where(w != 0, grad + sub.lam * np.sign(w), at_zero)
+        slope_b = slope.sum(axis=0) if sub.intercept else np.zeros(sub.k)
+        error = float(np.max(np.abs(least) / self.scale, initial=0.0))
+        return Point(w, b, scores, value, least, slope_b, error)
+
+    def direction(self, point: Point, damping: float, accuracy: float) -> tuple[Array, Array]:
+        """Conjugate gradients with diagonal preconditioner for H p = -slope on the free weights and intercepts."""
+        sub, compiled = self.sub, self.compiled
+        free = (point.w != 0) | (point.slope != 0)
+        curvature = sub.score_curvature(point.scores)
+        identity = np.zeros_like(point.w)
+        position = np.where(free, np.arange(len(free)), -1).astype(np.int32)
+        rest = compiled.huber_curvature(*self.huber, point.w, position, identity, 0.0, *sub.norms.memory)
+        diagonal = identity + sub.quadratic_diagonal + np.asarray(sub.squares @ curvature).ravel()
+        compiled.subtract_squares(*rest, diagonal)
+        floor = FLOOR * typical_size(diagonal[free])
+        added = damping * np.maximum(diagonal, 0.0) + floor
+        added_b = (damping + FLOOR) * curvature.sum(axis=0) + np.finfo(float).tiny
+        identity += added
+        m = len(free)
+        diagonal = np.concatenate([np.where(free, diagonal + added, 1.0), curvature.sum(axis=0) + added_b])
+
+        def product(p: Array) -> Array:
+            s = sub.scores(p[:m], p[m:])
+            s = curvature * s if sub.rows_apart else sub.parts.smooth_score_hessp(point.scores, s)
+            out = sub.pull(s) + identity * p[:m]
+            if sub.parts.weight_forms:
+                out += sub.quadratic_grad(p[:m])
+            compiled.subtract_products(*rest, p[:m], out)
+            out[~free] = 0.0
+            return np.concatenate([out, s.sum(axis=0) + added_b * p[m:] if sub.intercept else np.zeros(sub.k)])
+
+        downhill = -np.concatenate([np.where(free, point.slope, 0.0), point.slope_b])
+        step = conjugate_gradients(product, downhill, diagonal, accuracy)
+        return step[:m], step[m:]
+
+
+class CompiledSteps:
+    """The same for one output, sparse X, losses that are sums over rows and diagonal quadratic terms."""
+
+    def __init__(self, sub: Subproblem, sigma: Array, scale: Array) -> None:
+        from cvxstructreg.solvers.groups import compiled_group_newton as compiled
+
+        self.sub, self.scale, self.compiled = sub, scale, compiled
+        self.huber = sub.norms.flat(sigma)
+        self.ridge = sub.ridge
+        self.crosses, self.patience = False, PATIENCE
+
+    def at(self, w: Array, b: Array) -> Point:
+        """The point with its value and gradient."""
+        sub = self.sub
+        scores = self.compiled.scores(*sub.columns, w, b[0])[:, None]
+        slope = sub.parts.smooth_score_grad(scores)
+        value, least, error = self.compiled.gradient(
+            *sub.columns, slope[:, 0], self.ridge, sub.lam, w, *self.huber, self.scale
+        )
+        slope_b = slope.sum(axis=0) if sub.intercept else np.zeros(1)
+        return Point(w, b, scores, sub.loss(scores) + value, least, slope_b, error)
+
+    def direction(self, point: Point, damping: float, accuracy: float) -> tuple[Array, Array]:
+        """As in :class:`PlainSteps`, or the minimum of the quadratic model with the absolute values in it."""
+        sub, compiled = self.sub, self.compiled
+        curvature = sub.score_curvature(point.scores)[:, 0]
+        how = NEGLIGIBLE * accuracy, sub.column_memory, sub.norms.memory
+        chosen, *model = compiled.free_part(*sub.columns, self.ridge, point.w, point.slope, *self.huber, *how)
+        slope = point.slope[chosen]
+        self.crosses = self.prefers_model(len(chosen), len(model[2]), len(model[4]))
+        if self.crosses:
+            found, step_b = self.model_step(point, chosen, model, curvature, damping, accuracy)
+        else:
+            limits = damping, accuracy, CG_STEPS, sub.intercept
+            found, step_b, _ = compiled.conjugate_gradients(*model, curvature, slope, point.slope_b[0], *limits)
+        step = np.zeros(len(point.w))
+        step[chosen] = found
+        return step, np.array([step_b])
+
+    def prefers_model(self, n_free: int, n_values: int, n_entries: int) -> bool:
+        """Whether the Hessian as a dense matrix costs no more than the products with it."""
+        if n_free > MOST_DENSE or not n_entries:
+            return False
+        dense = DENSE_COST * n_free**2 * (len(self.sub.columns[0]) + 50.0 * self.patience)
+        return dense <= self.patience * (n_values + n_entries)
+
+    def model_step(
+        self, point: Point, chosen: Array, model: list[Any], curvature: Array, damping: float, accuracy: float
+    ) -> tuple[Array, float]:
+        """The minimum over p of the quadratic model plus sum_j lam_j |w_j + p_j|."""
+        sub, compiled, f = self.sub, self.compiled, len(chosen)
+        starts, places, kept, *rest, identity = model
+        H, roots = np.zeros((f + 1, f + 1)), np.sqrt(curvature)
+        unit = power_of_two(float(roots.max(initial=0.0)) * float(np.abs(kept).max(initial=0.0)))
+        roots /= unit  # within the range of single precision
+        chunk = np.empty((min(2000, len(roots)), f + 1), dtype=np.float32)
+        for first in range(0, len(roots), len(chunk)):
+            compiled.dense_rows(starts, places, kept, roots, first, sub.intercept, chunk)
+            H += chunk.T @ chunk
+        H *= unit**2
+        compiled.subtract_outer(*rest, H)
+        H = np.tril(H)
+        H += np.tril(H, -1).T
+        H[np.arange(f), np.arange(f)] += identity
+        diagonal = np.maximum(np.diag(H), 0.0)
+        floor = np.r_[np.full(f, typical_size(diagonal[:f])), diagonal[f] or 1.0]
+        H[np.diag_indices(f + 1)] = diagonal * (1.0 + damping + 1e-6) + FLOOR * floor
+        w, slope, lam = np.r_[point.w[chosen], 0.0], point.slope[chosen], np.r_[sub.lam[chosen], 0.0]
+        g = np.r_[slope - lam[:f] * np.where(w[:f] != 0, np.sign(w[:f]), -np.sign(slope)), point.slope_b]
+        p = model_minimum(compiled.model_sweeps, H, g, w, lam, accuracy)
+        return p[:f], float(p[f]) if sub.intercept else 0.0
+
+
+def model_minimum(sweep: Callable[..., float], H: Array, g: Array, w: Array, lam: Array, accuracy: float) -> Array:
+    """argmin_p  g'p + 1/2 p'Hp + sum_j lam_j |w_j + p_j|.
+
+    Sweeps of coordinate descent find which weights are zero; for the others a linear system is solved, and those that
+    would change their sign become zero.
+    """
+    p, grad, first = np.zeros_like(g), g.copy(), 0.0
+    for _ in range(MODEL_TURNS):
+        change = sweep(H, grad, w, lam, p, MODEL_SWEEPS)
+        first = first or change
+        if change <= (MODEL_ACCURACY * accuracy) ** 2 * first:
+            break
+        at = w + p
+        kept = np.flatnonzero((at != 0) | (lam == 0))
+        sign = np.sign(at[kept])
+        try:
+            factor = scipy.linalg.cho_factor(H[np.ix_(kept, kept)], check_finite=False)
+        except scipy.linalg.LinAlgError:
+            continue
+        step = -scipy.linalg.cho_solve(factor, grad[kept] + lam[kept] * sign, check_finite=False)
+        moved = at[kept] + step
+        crossing = (moved * sign < 0) & (lam[kept] > 0)
+        step[crossing] = -at[kept][crossing]
+        pulled = H[:, kept] @ step
+        if (grad[kept] + 0.5 * pulled[kept] + lam[kept] * sign) @ step > 0:  # too many would change their sign
+            continue
+        p[kept] += step
+        grad += pulled
+    return p
+
+
+class Newton:
+    """Damped steps with a line search."""
+
+    def __init__(self, sub: Subproblem, sigma: Array, scale: Array) -> None:
+        self.sub, self.largest = sub, float(scale.max()) * sub.intercept_unit
+        self.steps: Any = (CompiledSteps if sub.compiled else PlainSteps)(sub, sigma, scale)
+        self.damping = LEAST_DAMPING
+
+    def error(self, point: Point) -> float:
+        """The largest entry of the subgradient, relative to its scale."""
+        return max(point.error, float(np.max(np.abs(point.slope_b))) / self.largest)
+
+    def solve(self, point: Point, tol: float, steps: int = NEWTON_STEPS) -> Point:
+        """Steps until the error is at most ``tol``, or nothing helps."""
+        for _ in range(steps):
+            error = self.error(point)
+            if error <= tol or deadline.passed():
+                break
+            accuracy = min(0.1, max(np.sqrt(error), 0.3 * tol / error))  # but no more than it takes to reach tol
+            step = self.steps.direction(point, self.damping, accuracy)
+            point, length = self.search(point, *step)
+            if length < 1.0:
+                self.steps.patience *= 4.0
+            # where a loss is flat or weights stop at zero, the model may be poor: add a multiple of its diagonal
+            self.damping = self.damping / 10 if length > 0.5 else max(1e-4, 10 * self.damping)
+            if self.damping > MOST_DAMPING:
+                break
+            self.damping = max(self.damping, LEAST_DAMPING)
+        return point
+
+    def search(self, point: Point, step: Array, step_b: Array) -> tuple[Point, float]:
+        """The first of the lengths 1, 1/2, 1/4 ... that lowers the value enough; weights stop at a change of sign."""
+        orthant = np.where(point.w != 0, np.sign(point.w), -np.sign(point.slope))
+        length = 1.0
+        for _ in range(LENGTHS):
+            w = point.w + length * step
+            if not self.steps.crosses:
+                w[(self.sub.lam > 0) & (w * orthant <= 0)] = 0.0
+            b = point.b + length * step_b
+            trial = self.steps.at(w, b)
+            gain = float(point.slope @ (w - point.w) + point.slope_b @ (b - point.b))
+            if trial.value <= point.value + 1e-4 * min(gain, 0.0) + 1e-14 * abs(point.value):
+                return trial, length
+            length *= 0.5
+        return point, 0.0
+
+
+def typical_size(diagonal: Array) -> float:
+    """The geometric mean of the positive numbers, up to a factor of 2: columns may be of very different scale."""
+    positive = diagonal[diagonal > 0]
+    return float(np.exp2(np.round(np.mean(np.log2(positive))))) if positive.size else np.finfo(float).tiny
+
+
+def conjugate_gradients(product: Callable[[Array], Array], r: Array, diagonal: Array, accuracy: float) -> Array:
+    """x with H x = r to a relative accuracy, in the norm of the preconditioner."""
+    x, z = np.zeros_like(r), r / diagonal
+    p, rho = z, float(r @ z)
+    first = rho
+    for _ in range(CG_STEPS):
+        Hp = product(p)
+        bend = float(p @ Hp)
+        if bend <= 0:
+            break
+        x, r = x + (rho / bend) * p, r - (rho / bend) * Hp
+        z = r / diagonal
+        rho, last = float(r @ z), rho
+        if rho <= accuracy**2 * first or deadline.passed():
+            break
+        p = z + (rho / last) * p
+    return x if x.any() else r / diagonal

@@ -1,0 +1,329 @@
+"""The problem of :mod:`group_newton` on a few features, by an augmented Lagrangian and semismooth Newton steps.
+
+With all other weights at zero a group is what is left of it: groups that become equal are one group of the sum of their
+radii, and (for one output) groups of one feature are absolute values. After the split v_g = w_g with multipliers y_g,
+minimising over v leaves
+
+    min over (w, b)   loss(Xw + b) + w'Mw + sum_j lam_j |w_j| + sum_g Huber_g(w_g)
+
+with Huber_g(w) = max over ||q|| <= c_g of <q, w> - ||q - y_g||^2 / (2 sigma_g), and then y_g <- projection of
+y_g + sigma_g w_g on the ball of radius c_g. Its minimiser satisfies the optimality conditions of the whole problem but
+for the slack sum_g c_g ||w_g|| - <y_g, w_g> >= 0, which is the duality gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.forms.normal_form import NormalForm
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime import deadline
+from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.solvers.groups.group_steps import Newton
+
+Ints = np.ndarray[Any, Any]
+
+MULTIPLIER_STEPS, FIRST = 40, 1e-1
+#: The width tau of the Huber functions, sigma_g = c_g / tau, relative to the largest weight: first,
+#: when it gets serious, and least.
+WIDE, NARROW, NARROWEST = 1e-2, 1e-4, 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class Stack:
+    """All groups of a problem as in :mod:`compiled_groups`, on the flat weights."""
+
+    indptr: Ints
+    indices: Ints
+    radii: Array
+    n_coordinates: int
+
+
+class Restricted:
+    """What is left of the groups on the chosen coordinates, equal ones as one, with their multipliers y summed up.
+
+    With ``join_singles`` a group of which a single coordinate is left is an absolute value, and in ``lam``.
+    """
+
+    def __init__(self, stack: Stack, chosen: Ints, q: Array, join_singles: bool) -> None:
+        from cvxstructreg.forms import compiled_groups as compiled
+
+        m = len(chosen)
+        self.stack = (stack.indptr, stack.indices, stack.radii)
+        self.position = np.full(stack.n_coordinates, -1, dtype=np.int32)
+        self.position[chosen] = np.arange(m, dtype=np.int32)
+        keys = np.random.default_rng(0).integers(2**64, size=m, dtype=np.uint64)
+        self.lam = np.zeros(m)
+        absolute = self.lam if join_singles else self.lam[:0]
+        self.number, sizes = self._numbered(compiled.merge_groups, keys, absolute)
+        self.indptr = np.zeros(len(sizes) + 1, dtype=np.int64)
+        np.cumsum(sizes, out=self.indptr[1:])
+        merged = compiled.gather_merged(*self.stack, self.position, self.number, self.indptr, q)
+        self.indices, self.y, self.radii = merged
+        self.indices.flags.writeable = False  # as in the stack: another kind of array would be compiled for anew
+
+    def _numbered(self, merge: Callable[..., int], keys: Ints, absolute: Array) -> tuple[Ints, Ints]:
+        """The numbers of the groups, small ones first, and the sizes of what is left of them.
+
+        Loops over groups of the same length one after the other are twice as fast.
+        """
+        n_groups = len(self.stack[2])
+        table = np.full(2 ** max(1, int(2 * n_groups).bit_length()), -1, dtype=np.int32)
+        number, sizes = np.full(n_groups, -1, dtype=np.int32), np.empty(n_groups, dtype=np.int32)
+        hashes = np.empty(n_groups, dtype=np.uint64)
+        count = merge(*self.stack, self.position, keys, absolute, table, number, sizes, hashes)
+        short = sizes[:count].max(initial=0) < 2**16  # such numbers are sorted ten times faster
+        order = np.argsort(sizes[:count].astype(np.uint16) if short else sizes[:count], kind="stable")
+        rank = np.empty(count, dtype=np.int32)
+        rank[order] = np.arange(count, dtype=np.int32)
+        kept = number >= 0
+        number[kept] = rank[number[kept]]
+        return number, sizes[order]
+
+    def flat(self, sigma: Array) -> tuple[Ints, Ints, Array, Array, Array]:
+        """As the loops of :mod:`compiled_huber` take them."""
+        return self.indptr, self.indices, self.radii, sigma, self.y
+
+    @cached_property
+    def memory(self) -> tuple[Ints, Ints, Array, Array]:
+        """Room for the curvature of the norms."""
+        return (
+            np.empty_like(self.indptr), np.empty_like(self.indices), np.empty_like(self.y), np.empty_like(self.radii)
+        )  # fmt: skip
+
+    def hand_back(self, left: Array, lam: Array, q: Array) -> None:
+        """Share the multipliers out among the groups, in ``q``, and take K'q from ``left``, the pull.
+
+        Groups of one coordinate take what is more than ``lam``, the absolute values' own share.
+        """
+        from cvxstructreg.forms import compiled_groups as compiled
+
+        chosen = np.flatnonzero(self.position >= 0)
+        pull = left[chosen]
+        compiled.add_adjoint(self.indices, self.y, pull, -1.0)
+        beyond = np.clip(pull - np.clip(pull, -lam, lam), -self.lam, self.lam)
+        shares = np.divide(beyond, self.lam, out=np.zeros_like(beyond), where=self.lam > 0)
+        merged = (self.position, self.number, self.indptr, self.radii, self.y, shares)
+        compiled.hand_back(*self.stack, *merged, q, left)
+
+
+class Design:
+    """The matrix X in the form that the steps need."""
+
+    def __init__(self, parts: NormalForm) -> None:
+        design, self._parts = parts.model.design, parts
+        self.rows_apart = not parts.score_forms and all(
+            piece.atom.can("hess_diag") and isinstance(piece.atom, Loss) for piece in parts.score_pieces
+        )
+        diagonal = all(scaled.form.diagonal is not None for scaled in parts.weight_forms)
+        self.compiled = sp.issparse(design) and parts.n_outputs == 1 and self.rows_apart and diagonal
+        self._design = design
+        if self.compiled:
+            self._view = design.T  # by columns: no copy, but it takes its time to make
+            columns = design.indices.view(np.uint32) if design.indices.dtype == np.int32 else design.indices
+            self._csr = design.indptr.astype(np.int64), columns.astype(np.uint32, copy=False), design.data
+
+    @cached_property
+    def intercept_unit(self) -> float:
+        """What a gradient by the intercept is large beside one by a weight: the norm of its column, relatively."""
+        largest = float(self._parts.column_norms.max())
+        return float(np.sqrt(self._parts.model.n_rows)) / largest if largest > 0.0 else 1.0
+
+    @cached_property
+    def transposed(self) -> Any:
+        """X'."""
+        return self._design.T.tocsr() if sp.issparse(self._design) else np.ascontiguousarray(self._design.T)
+
+    def pull(self, slope: Array) -> Array:
+        """X'slope."""
+        return np.asarray((self._view if self.compiled else self.transposed) @ slope)
+
+    def chosen_columns(self, position: Ints) -> tuple[Ints, Ints, Array]:
+        """The columns with a position, by rows."""
+        from cvxstructreg.solvers.groups import compiled_group_newton as compiled
+
+        rows, columns, values = self._csr
+        memory = np.empty(len(rows), dtype=np.int64), np.empty(len(columns), dtype=np.uint32), np.empty(len(values))
+        found: tuple[Ints, Ints, Array] = compiled.chosen_columns(*self._csr, position, *memory)
+        return found
+
+
+class Subproblem:
+    """The problem with all weights zero but those of the chosen features."""
+
+    def __init__(self, parts: NormalForm, X: Design, features: Ints, lam: Array, norms: Restricted) -> None:
+        self.parts, self.features, self.norms = parts, features, norms
+        self.lam = lam + norms.lam
+        self.intercept, self.k = parts.model.intercept, parts.n_outputs
+        self.rows_apart, self.compiled = X.rows_apart, X.compiled
+        self.intercept_unit = X.intercept_unit
+        if X.compiled:
+            self.columns = X.chosen_columns(norms.position)
+        else:
+            self.Xt = X.transposed[features]
+            self.X = self.Xt.T
+
+    def embedded(self, w: Array) -> Array:
+        """The weights of all features, d x k."""
+        theta = np.zeros(self.parts.shape)
+        theta[self.features] = w.reshape(-1, self.k)
+        return theta
+
+    def scores(self, w: Array, b: Array) -> Array:
+        """Xw + b."""
+        if self.compiled:
+            from cvxstructreg.solvers.groups import compiled_group_newton as compiled
+
+            return np.asarray(compiled.scores(*self.columns, w, b[0]))[:, None]
+        return np.asarray(self.X @ w.reshape(-1, self.k)) + b
+
+    def pull(self, slope: Array) -> Array:
+        """X'slope, flat."""
+        if self.compiled:
+            from cvxstructreg.solvers.groups import compiled_group_newton as compiled
+
+            out = np.zeros(len(self.features))
+            compiled.add_pull(*self.columns, slope[:, 0], out)
+            return out
+        return np.asarray(self.Xt @ slope).ravel()
+
+    def loss(self, scores: Array) -> float:
+        """All terms of the scores."""
+        total = sum(piece.value(scores) for piece in self.parts.score_pieces)
+        return float(total + sum(form.value(scores) for form in self.parts.score_forms))
+
+    @cached_property
+    def column_memory(self) -> tuple[Ints, Ints, Array]:
+        """Room for the columns of free weights."""
+        starts, places, kept = self.columns
+        return np.empty_like(starts), np.empty_like(places), np.empty_like(kept)
+
+    @cached_property
+    def ridge(self) -> Array:
+        """The diagonal quadratic terms: twice their coefficients."""
+        total = np.zeros(len(self.features))
+        for scaled in self.parts.weight_forms:
+            if scaled.form.diagonal is not None:
+                total += 2.0 * scaled.scale * scaled.form.diagonal[self.features]
+        return np.repeat(total, self.k)
+
+    def quadratic_grad(self, w: Array) -> Array:
+        """2Mw on the chosen features."""
+        if not self.parts.weight_forms:
+            return np.zeros_like(w)
+        total = self.ridge * w
+        for scaled in self.parts.weight_forms:
+            if scaled.form.diagonal is None:
+                total = total + scaled.grad(self.embedded(w))[self.features].ravel()
+        return total
+
+    @cached_property
+    def quadratic_diagonal(self) -> Array:
+        """The diagonal of 2M, for the preconditioner: without elimination, which only makes it smaller."""
+        total = self.ridge.copy()
+        for scaled in self.parts.weight_forms:
+            form = scaled.form
+            if form.diagonal is None:
+                entries = form.matrix.diagonal() if form.factor is None else _squares(form.factor).sum(axis=0)
+                total += np.repeat(2.0 * scaled.scale * np.asarray(entries).ravel()[self.features], self.k)
+        return total
+
+    @cached_property
+    def squares(self) -> Any:
+        """X'.^2, for the diagonal of X'DX."""
+        return _squares(self.Xt)
+
+    def score_curvature(self, scores: Array) -> Array:
+        """The diagonal of the Hessian by the scores: all of the Hessian where rows and outputs are apart."""
+        if self.rows_apart:
+            return self.parts.smooth_score_hessp(scores, np.ones_like(scores))
+        columns = []
+        for c in range(self.k):
+            unit = np.zeros_like(scores)
+            unit[:, c] = 1.0
+            columns.append(np.maximum(self.parts.smooth_score_hessp(scores, unit)[:, c], 0.0))
+        return np.column_stack(columns)
+
+
+def _squares(matrix: Any) -> Any:
+    return matrix.multiply(matrix).tocsr() if sp.issparse(matrix) else matrix**2
+
+
+@dataclass(eq=False)
+class Widths:
+    """The width tau of the Huber functions, kept from one subproblem to the next.
+
+    ``size`` is the typical size of a weight, of which ``relative`` is a part.
+    """
+
+    size: float
+    relative: float = WIDE
+
+    def absolute(self, w: Array) -> float:
+        """The width for weights about as large as w."""
+        return self.relative * max(float(np.abs(w).max(initial=0.0)), 1e-2 * self.size)
+
+
+def minimise(
+    sub: Subproblem, w: Array, b: Array, scale: Array, target: float, objective: float, widths: Widths, ease: float
+) -> tuple[Array, Array, Array]:
+    """Multiplier steps until the duality gap is about ``target * objective``: w, b, and w with zeros.
+
+    The copy v_g of a group inside its ball is zero, and so are its weights, at the optimum if not before.
+
+    ``scale`` are the sizes that the gradient is compared with, one for each weight; it may be left ``ease`` times as
+    large as ``target``, by those who repair the dual point. The multipliers in ``sub.norms`` change in place.
+    """
+    from cvxstructreg.solvers.groups import compiled_huber as compiled
+
+    norms, tol = sub.norms, FIRST
+    zero = np.zeros(len(w), dtype=np.uint8)
+    least, enough = NARROWEST, min(ease * target, 1.0)
+    if target <= 1e-3:
+        widths.relative = min(widths.relative, NARROW)
+    for _ in range(MULTIPLIER_STEPS):
+        sigma = norms.radii / widths.absolute(w)
+        asked = max(tol, 0.5 * enough)
+        newton = Newton(sub, sigma, scale)
+        point = newton.solve(newton.steps.at(w, b), asked)
+        if asked > 0.5 * enough and newton.error(point) <= asked:
+            slack = compiled.multipliers(*norms.flat(sigma), point.w, zero, False) / objective
+            if slack <= 0.1 * target:  # these multipliers will do
+                asked = 0.5 * enough
+                point = newton.solve(point, asked)
+        w, b, error = point.w, point.b, newton.error(point)
+        zero[:] = 0
+        slack = compiled.multipliers(*norms.flat(sigma), w, zero, True) / objective
+        if (slack <= 0.3 * target and error <= enough) or deadline.passed():
+            break
+        if error > asked:  # too near to the kinks of the norms for Newton's method
+            least = widths.relative = min(10.0 * widths.relative, 1.0)
+        elif slack > 0.2 * target:  # the slack is about in proportion to the width
+            widths.relative = max(max(0.05, 0.2 * target / slack) * widths.relative, least)
+        tol = min(tol, max(0.1 * slack, 0.25 * enough))
+    return w, b, rounded(sub, w, b, zero, scale, enough)
+
+
+def rounded(sub: Subproblem, w: Array, b: Array, zero: Ints, scale: Array, allowed: float) -> Array:
+    """w with those weights set to zero that ``zero`` marks: all of them, or as many as the gradient does not mind.
+
+    The gradient may change by ``allowed``, relative to ``scale``: it is what the dual point is made of.
+    """
+    marked = (zero != 0) & (w != 0)
+    if not marked.any():
+        return w
+    largest = float(np.abs(w[marked]).max())
+    slope, quadratic = sub.parts.smooth_score_grad(sub.scores(w, b)), sub.quadratic_grad(w)
+    for part in (1.0, 0.1, 0.01, 0.001):
+        trial = np.where(marked & (np.abs(w) <= part * largest), 0.0, w)
+        change = sub.pull(sub.parts.smooth_score_grad(sub.scores(trial, b)) - slope)
+        change += sub.quadratic_grad(trial) - quadratic
+        if np.all(np.abs(change) <= allowed * scale):
+            return trial
+    return w

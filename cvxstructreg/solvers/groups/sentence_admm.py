@@ -1,0 +1,124 @@
+"""The ADMM of Yogatama and Smith (2014, Algorithm 1) for overlapping groups, as published.
+
+    minimize  loss(Xw + b) + w'Mw + sum_j lam_j |w_j| + sum_g c_g ||v_g||   subject to  v = Kw
+
+One iteration: w by proximal gradient steps on the augmented Lagrangian, in which the copies only enter by
+rho/2 sum_j N_j (w_j - m_j)^2, N_j the number of groups that hold feature j and m_j the mean of its copies v - u; each
+v_g by block soft thresholding; u by the residual. Stopped after few iterations, as published, it is an estimator of its
+own, in effect with a ridge weighted by N_j: the weights handed out are w, not the copies, with the gap they have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.forms.normal_form import NormalForm
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.units import power_of_two
+from cvxstructreg.runtime import deadline
+from cvxstructreg.solvers.groups.group_newton import accepts
+from cvxstructreg.solvers.iterate import Iterate
+
+__all__ = ["ACCURATE", "ITERATES", "NAME", "accepts", "run"]
+
+NAME = "sentence_admm"
+ITERATES = True
+
+#: Options for an accurate solution, with which the solver is verified: with the published ones a w is one gradient step
+#: from the last, so that the multipliers creep.
+ACCURATE = {"rho": 0.1, "w_tol": 1e-6}
+#: Relative residuals at which ``stop`` ends the iterations; most proximal gradient steps for one w.
+SMALL, W_STEPS = 1e-3, 1000
+
+
+def run(
+    problem: Problem, start: Iterate, tol: float, rho: float = 1.0, w_tol: float = 1e-5, stop: bool = False
+) -> Iterator[Iterate]:
+    """``rho`` is the penalty, ``w_tol`` the relative change of w that ends its steps; ``stop`` ends by the residuals.
+
+    Each iteration is handed out, so that ``max_iter`` truncates. As published, ``rho`` is in the units of the objective
+    over those of the weights squared.
+    """
+    if not rho > 0 or not w_tol > 0:
+        raise ValueError(f"rho and w_tol must be positive, got {rho} and {w_tol}")
+    parts = problem.normal_form
+    pieces = parts.weight_pieces
+    theta, b = start.theta, start.b
+    copies = [piece.forward(theta) for piece in pieces]
+    multipliers = [
+        start.dual[piece.number] / rho if piece.number in start.dual else np.zeros_like(copy)
+        for piece, copy in zip(pieces, copies, strict=True)
+    ]
+    step = _WeightStep(parts, rho, w_tol)
+    while True:
+        pairs = zip(pieces, copies, multipliers, strict=True)
+        target = sum(piece.adjoint(v - u) for piece, v, u in pairs)
+        theta, b = step(theta, b, np.asarray(target))
+        moved, apart, size, held = np.zeros_like(theta), 0.0, 0.0, np.zeros_like(theta)
+        for t, piece in enumerate(pieces):
+            z, old = piece.forward(theta), copies[t]
+            copies[t] = piece.atom.prox(z + multipliers[t], piece.scale / rho)
+            multipliers[t] = multipliers[t] + z - copies[t]
+            moved += piece.adjoint(copies[t] - old)
+            held += piece.adjoint(multipliers[t])
+            apart += float(np.sum((z - copies[t]) ** 2))
+            size = max(size, float(np.sum(z**2)), float(np.sum(copies[t] ** 2)))
+        dual = {piece.number: rho * u for piece, u in zip(pieces, multipliers, strict=True)}
+        small = apart <= SMALL**2 * size and np.linalg.norm(moved) <= SMALL * np.linalg.norm(held)
+        yield Iterate(theta, b, dual, exhausted=bool(stop and small))
+
+
+class _WeightStep:
+    """argmin over (w, b) of loss + w'Mw + sum lam |w| + rho/2 sum_j N_j w_j^2 - rho <target, w>."""
+
+    def __init__(self, parts: NormalForm, rho: float, tol: float) -> None:
+        assert parts.piece_diagonal is not None  # every K picks rows
+        self.parts, self.rho, self.tol = parts, rho, tol
+        self.counts = parts.piece_diagonal[:, None]
+        self.step = 0.0  # chosen by scale when first needed
+        # steps in b / unit: so the intercept's column is about as long as the longest of X
+        self.unit = power_of_two(float(parts.column_norms.max()) / np.sqrt(parts.model.n_rows))
+
+    def _smooth(self, w: Array, b: Array, target: Array) -> tuple[float, Array]:
+        """The smooth terms, and the scores."""
+        parts, scores = self.parts, self.parts.model.scores(w, b)
+        value = sum(piece.value(scores) for piece in parts.score_pieces) + parts.quadratic_value(w)
+        value += sum(form.value(scores) for form in parts.score_forms)
+        value += self.rho * float(np.sum((0.5 * self.counts * w - target) * w))
+        return float(value), scores
+
+    def __call__(self, w: Array, b: Array, target: Array) -> tuple[Array, Array]:
+        """Proximal gradient steps with backtracking until the relative change is small."""
+        parts = self.parts
+        value, scores = self._smooth(w, b, target)
+        for _ in range(W_STEPS):
+            slope = parts.smooth_score_grad(scores)
+            grad = parts.model.adjoint(slope) + parts.quadratic_grad(w) + self.rho * (self.counts * w - target)
+            grad_b = self.unit * slope.sum(axis=0) if parts.model.intercept else np.zeros_like(b)
+            self.step = 1.5 * (self.step or _first_step(abs(value), grad, grad_b))
+            while True:
+                moved = w - self.step * grad
+                if parts.separable is not None:
+                    moved = parts.separable.prox(moved, self.step)
+                step_b = -self.step * grad_b
+                moved_b = b + self.unit * step_b
+                trial, scores = self._smooth(moved, moved_b, target)
+                change = float(np.sum((moved - w) ** 2) + np.sum(step_b**2))
+                linear = float(np.sum(grad * (moved - w)) + np.sum(grad_b * step_b))
+                if trial <= value + linear + change / (2.0 * self.step) + 1e-14 * abs(value):
+                    break
+                self.step *= 0.5
+            w, b, value = moved, moved_b, trial
+            small = self.tol**2 * float(np.sum(w**2) + np.sum((b / self.unit) ** 2))
+            if change <= small or deadline.passed():
+                break
+        return w, b
+
+
+def _first_step(value: float, grad: Array, grad_b: Array) -> float:
+    """A power of two that is at least 2 f / ||f'||^2: not less than 1/L for a nonnegative f of Lipschitz gradient."""
+    steepness = float(np.sum(grad**2) + np.sum(grad_b**2))
+    return float(np.exp2(np.ceil(np.log2(2.0 * value / steepness)))) if value > 0.0 and steepness > 0.0 else 1.0

@@ -1,0 +1,155 @@
+"""The hinge loss by the method of multipliers: smooth problems whose corners are rounded around better dual points.
+
+Each smooth problem is one for a Newton method (of linear models or of kernels); its gradient is the next dual point.
+The rounding, of width 1/sigma in the margins, becomes sharper as long as the gap does not fall fast enough by itself.
+Only products with X, the graph and the labelled rows are needed, so that n may be large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cvxstructreg.certificates.certificate import objective_scale
+from cvxstructreg.certificates.null_point import null_point
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.core.model import Kernel
+from cvxstructreg.core.objective import Objective, Term
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.forms.smoothed_hinge import SmoothedHinge
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime import deadline
+from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.kernels import kernel_cg
+from cvxstructreg.solvers.kernels.labelled_newton import LabelledNewton, balancing_shift
+
+NAME = "multipliers"
+ITERATES = True
+ON_KERNELS = True
+
+#: The rounding at first, in margins; it is made sharper by SHARPEN when the gap falls by less than FALL.
+SIGMA, SHARPEN, FALL = 0.7, 6.0, 0.25
+#: A smooth problem is solved to this part of the gap of the one before.
+INNER, FIRST_ACCURACY = 0.1, 1e-2
+#: Newton steps for a smooth problem of a kernel, at the most.
+MAX_NEWTON = 50
+
+
+def accepts(problem: Problem) -> Refusal | None:
+    """One hinge loss and quadratic terms, among them one that is strongly convex in the weights."""
+    kernel = isinstance(problem.model, Kernel)
+    parts = problem.normal_form
+    if len(parts.score_pieces) != 1 or not parts.score_pieces[0].atom.can("hinges"):
+        return Refusal("it takes one hinge loss and quadratic terms of the scores only")
+    if parts.separable is not None or parts.weight_pieces:
+        return Refusal("absolute values, bounds and norms of the weights are not for it")
+    if kernel and not parts.rkhs:
+        return Refusal("it needs the function norm, RKHSNorm(), and no other term on the weights")
+    if not kernel and not parts.ridge.min() > 0:
+        return Refusal("it needs a strongly convex term of all weights, such as Ridge()")
+    return None
+
+
+def run(problem: Problem, start: Iterate, tol: float, sigma: float = SIGMA) -> Iterator[Iterate]:
+    """``sigma`` is the first rounding: hinges are smooth over 1/sigma of a margin."""
+    parts = problem.normal_form
+    piece = parts.score_pieces[0]
+    loss = piece.atom
+    assert isinstance(loss, Loss)
+    y, weights = piece.atom.hinges()
+    smooth = SmoothedHinge(y, piece.scale * weights, loss.rows)
+    terms = [Term(smooth, 1.0, "rows") if n == piece.number else term for n, term in enumerate(problem.terms)]
+    inner = Problem(problem.model, Objective(tuple(terms)))
+    inner.__dict__["_null_point"] = null_point(problem)  # what accuracy is relative to, whatever the rounding
+    given = start.dual.get(piece.number)
+    centre = np.zeros((len(y), 1)) if given is None else np.clip(-y[:, None] * given, 0.0, smooth.weight_column)
+    machine = _Kernels(inner, start) if isinstance(problem.model, Kernel) else _Rows(inner, start, smooth)
+    gap, accuracy = np.inf, FIRST_ACCURACY
+    while True:
+        smooth.recentre(centre, sigma * float(smooth.weight_column.max()))
+        z, theta, b = machine.minimised(accuracy)
+        centre = smooth.multipliers(z)
+        was, gap = gap, _loss_gap(smooth, z, centre)
+        scale = objective_scale(problem, machine.quadratic_value() + _hinge_value(smooth, z))
+        dual = {piece.number: -y[:, None] * centre}
+        yield Iterate(theta, b, dual, promising=bool(gap + accuracy * scale <= 0.9 * tol * scale))
+        if gap > FALL * was:
+            sigma *= SHARPEN
+        if gap > 0.5 * tol * scale:
+            accuracy = min(accuracy, max(INNER * gap / scale, 0.2 * tol))
+        else:  # the certificate was not convinced
+            accuracy *= 0.1
+        if accuracy <= 1e-15:
+            yield Iterate(theta, b, dual, exhausted=True)
+            return
+
+
+class _Rows:
+    """The smooth problems of a linear model."""
+
+    def __init__(self, inner: Problem, start: Iterate, smooth: SmoothedHinge) -> None:
+        self.inner, self.smooth = inner, smooth
+        rows = np.arange(inner.model.n_rows) if smooth.rows is None else smooth.rows
+        self.newton = LabelledNewton(inner, rows)
+        self.at = self.newton.point(start.theta, start.b)
+
+    def minimised(self, accuracy: float) -> tuple[Array, Array, Array]:
+        """The labelled scores and the point."""
+        scale = objective_scale(self.inner, self.quadratic_value() + _hinge_value(self.smooth, self.at.z[:, None]))
+        self.newton.minimise(self.at, self.smooth, accuracy * scale)
+        self.at = self.newton.point(self.at.w[:, None], np.array([self.at.b]))  # anew, before round-off adds up
+        return self.at.z[:, None], self.at.w[:, None].copy(), np.array([self.at.b])
+
+    def quadratic_value(self) -> float:
+        """The value of all terms but the loss."""
+        return self.at.value
+
+
+class _Kernels:
+    """The smooth problems of a kernel model."""
+
+    def __init__(self, inner: Problem, start: Iterate) -> None:
+        self.inner, self.at = inner, start
+
+    def minimised(self, accuracy: float) -> tuple[Array, Array, Array]:
+        """The labelled scores and the point."""
+        steps = kernel_cg.run(self.inner, self.at, accuracy, direct=False)
+        for count, step in enumerate(steps, start=1):
+            self.at = step
+            if step.promising or step.exhausted or count >= MAX_NEWTON or deadline.passed():
+                break
+        steps.close()
+        piece = self.inner.normal_form.score_pieces[0]
+        scores = self.inner.model.scores(self.at.theta, self.at.b)
+        if self.inner.model.intercept:
+            shift = self._imbalance(scores)
+            scores, self.at = scores + shift, Iterate(self.at.theta, self.at.b + shift)
+        return piece.forward(scores), self.at.theta, self.at.b
+
+    def _imbalance(self, scores: Array) -> float:
+        """What the exact intercept has on top: an imbalance costs a certificate as much as it is, not its square."""
+        parts = self.inner.normal_form
+        piece, forms, ones = parts.score_pieces[0], parts.score_forms, np.ones_like(scores)
+        pull = sum(float(form.grad(scores).sum()) for form in forms)
+        stiffness = sum(float(form.grad(ones).sum()) for form in forms)
+        z = piece.forward(scores)
+        return balancing_shift(
+            lambda shift: pull + shift * stiffness + piece.scale * float(piece.atom.grad(z + shift).sum())
+        )
+
+    def quadratic_value(self) -> float:
+        """The value of all terms but the loss."""
+        piece = self.inner.normal_form.score_pieces[0]
+        scores = self.inner.model.scores(self.at.theta, self.at.b)
+        return self.inner.value_at(self.at.theta, self.at.b) - piece.value(scores)
+
+
+def _hinge_value(smooth: SmoothedHinge, z: Array) -> float:
+    return float(np.sum(smooth.weight_column * np.maximum(0.0, 1.0 - smooth.y * z)))
+
+
+def _loss_gap(smooth: SmoothedHinge, z: Array, a: Array) -> float:
+    """Hinge loss at z minus what the dual point a proves of it."""
+    short = 1.0 - smooth.y * z
+    return float(np.sum(smooth.weight_column * np.maximum(0.0, short) - a * short))

@@ -1,0 +1,163 @@
+"""The direct way for kernels with graphs: the warped kernel between the labelled rows, then a machine of that size.
+
+One factorisation of I + M gram (with as many right-hand sides as there are labels) takes the graph and the unlabelled
+rows out of the problem. What is left has one number for each label: the hinge loss is then a quadratic program in a
+box, a smooth loss a few Newton steps.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import numpy as np
+
+from cvxstructreg.certificates.certificate import objective_scale
+from cvxstructreg.core.model import Kernel
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime import deadline
+from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.kernels.box_qp import BoxProgram
+from cvxstructreg.solvers.kernels.reduced_kernel import ReducedKernel, refusal
+
+NAME = "warped"
+ITERATES = False  # its cost is the factorisation, of which there is one
+ON_KERNELS = True
+
+#: Without compiler, up to this many labels, the quadratic program is solved by the interior point method; and up to
+#: this many where a graph holds the intercept, which may make it so ill-conditioned that decomposition is slow.
+INTERIOR_ROWS, INTERIOR_ROWS_TIED = 300, 2000
+#: The relative residuals of the warped kernel: at first this part of the tolerance, and no more than the second; as
+#: small as can be had if that is not good enough. The scores inherit them times the kernel.
+RESIDUAL, MOST_RESIDUAL = 1e-2, 1e-8
+#: Corrections of a solution for a kernel of single precision, at the most; each gains the digits of that.
+CORRECTIONS = 3
+#: From this many examples on, loading the compiler pays.
+COMPILE_FROM = 500
+
+
+def accepts(problem: Problem) -> Refusal | None:
+    """A Kernel model with the function norm, one hinge or twice differentiable loss, and graphs on its examples."""
+    refused = refusal(problem)
+    if refused is not None:
+        return refused
+    atom = problem.normal_form.score_pieces[0].atom
+    if not atom.can("hinges") and not atom.can("grad", "hess_diag", "lipschitz"):
+        return Refusal(f"{atom!r} is neither a hinge nor twice differentiable row by row")
+    return None
+
+
+def run(problem: Problem, start: Iterate, tol: float) -> Generator[Iterate, None, None]:
+    """It has no options."""
+    model = problem.model
+    assert isinstance(model, Kernel)
+    model.require_psd()
+    hinge = problem.normal_form.score_pieces[0].atom.can("hinges")
+    reduced = ReducedKernel(problem, min(MOST_RESIDUAL, RESIDUAL * tol), rough=hinge)
+    yield from _points_of(problem, reduced, tol)
+    if reduced.is_rough:
+        yield from _points_of(problem, ReducedKernel(problem), tol)
+
+
+def _points_of(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[Iterate]:
+    piece = reduced.piece
+    steps: Any = _hinge if piece.atom.can("hinges") else _smooth
+    for theta, b, u in steps(problem, reduced, tol):
+        yield Iterate(theta, b, {} if u is None else {piece.number: u}, promising=True)
+    yield Iterate(theta, b, {} if u is None else {piece.number: u}, exhausted=not reduced.is_rough)
+
+
+def _hinge(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tuple[Array, Array, Array]]:
+    """Points of better and better accuracy, with their dual points."""
+    y, weights = reduced.piece.atom.hinges()
+    C = reduced.piece.scale * weights / (2.0 * reduced.lam)
+    g = y * reduced.u if reduced.intercept else None
+    is_psd = not reduced.operator.is_zero  # gram is positive semidefinite, and strong graphs cost many digits
+    counted = np.flatnonzero(C > 0)  # rows of weight zero have no freedom
+    if counted.size < C.size:
+        K = reduced.Q[np.ix_(counted, counted)]
+        program = BoxProgram(K, y[counted], C[counted], None if g is None else g[counted], reduced.s, is_psd)
+    else:
+        program = BoxProgram(reduced.Q, y, C, g, reduced.s, is_psd)
+    # objectives here are 2 lam1 times smaller than those of the problem
+    goal = 0.3 * tol * objective_scale(problem, 0.0) / (2.0 * reduced.lam)
+    compiled = reduced.n >= COMPILE_FROM or "cvxstructreg.solvers.kernels.compiled_smo" in sys.modules
+
+    def lifted(inner: Array, b: float) -> tuple[Array, Array, Array]:
+        """The weights, the intercept and the values of h at the labelled rows as a alone makes them."""
+        a = np.zeros_like(C)
+        a[counted] = y[counted] * inner
+        theta, intercept = reduced.expand(a, b)
+        return theta, intercept, a
+
+    for inner, b in _points(program, compiled, tol, goal):
+        theta, intercept, a = lifted(inner, b)
+        for _ in range(CORRECTIONS if reduced.rough else 0):
+            image = (y * reduced.image(problem.model.scores(theta, np.zeros(1))[:, 0], b))[counted]
+            if program.gap(inner, b, image) <= goal:
+                break
+            program.offset = image - program.times(inner)
+            inner, b = program.polish(inner, b, goal)
+            theta, intercept, a = lifted(inner, b)
+        yield theta, intercept, -2.0 * reduced.lam * a[:, None]
+
+
+def _points(program: BoxProgram, compiled: bool, tol: float, goal: float) -> Iterator[tuple[Array, float]]:
+    if len(program.C) <= (INTERIOR_ROWS_TIED if program.s > 0 else 0 if compiled else INTERIOR_ROWS):
+        for accuracy in (0.05 * tol, 1e-3 * tol, 1e-6 * tol):
+            a, b = program.interior_point(accuracy)
+            yield (a, b) if program.gap(a, b) <= goal else program.polish(a, b, goal)
+        return
+    from cvxstructreg.solvers.kernels.box_qp_by_rows import Decomposition
+
+    steps = Decomposition(program)
+    for accuracy in (1e-3, 1e-5, 1e-7, 1e-9):
+        a, b = steps.run(accuracy)
+        yield program.polish(a, b, goal)
+
+
+def _smooth(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tuple[Array, Array, None]]:
+    """Damped Newton steps on loss(Q a + u b) + lam1 (a'Qa + s b^2)."""
+    piece, Q, u, s, lam = reduced.piece, reduced.Q, reduced.u, reduced.s, reduced.lam
+    atom, scale, count = piece.atom, piece.scale, len(reduced.u)
+    a, b, free = np.zeros(count), 0.0, reduced.intercept
+
+    def value(a: Array, b: float) -> float:
+        image = Q @ a
+        scores = image + u * b
+        return scale * atom.value(scores[:, None]) + lam * (max(0.0, float(a @ image)) + s * b * b)
+
+    current = value(a, b)
+    for _ in range(200):
+        scores = (Q @ a + u * b)[:, None]
+        slope = scale * atom.grad(scores)[:, 0]
+        curved = scale * atom.hess_diag(scores)[:, 0]
+        left, left_b = slope + 2.0 * lam * a, float(u @ slope) + 2.0 * lam * s * b
+        error = float(left @ (Q @ left)) / (4.0 * lam)
+        if error <= 0.3 * tol * objective_scale(problem, current):
+            yield *reduced.expand(a, b), None
+        system = np.zeros((count + free, count + free))
+        system[:count, :count] = curved[:, None] * Q
+        system[np.arange(count), np.arange(count)] += 2.0 * lam
+        right = -left
+        if free:
+            system[:count, count] = curved * u
+            system[count, :count] = (curved * u) @ Q
+            least = 1e-12 * (float(curved.max()) or scale * atom.lipschitz())
+            system[count, count] = max(float(curved @ u**2) + 2.0 * lam * s, least)
+            right = np.append(right, -left_b)
+        try:
+            step = np.linalg.solve(system, right)
+        except np.linalg.LinAlgError:  # beyond double precision: the certificate says how good the point is
+            break
+        da, db, length = step[:count], float(step[count]) if free else 0.0, 1.0
+        reached = value(a + da, b + db)
+        while not reached < current and length > 1e-8:
+            length *= 0.5
+            reached = value(a + length * da, b + length * db)
+        if not reached < current or deadline.passed():
+            break
+        a, b, current = a + length * da, b + length * db, reached
+    yield *reduced.expand(a, b), None

@@ -1,0 +1,208 @@
+"""Operations on single columns of a design matrix, dense or sparse, for one or several outputs: compiled.
+
+A design matrix is a tuple, ``(A,)`` for a dense one by its columns (A is the transpose in C order), ``(data, indices,
+indptr)`` for compressed columns with uint32 indices. What belongs to the scores (r, u, direct, root) has the shape (n,)
+for one output and (n, k) for several; what belongs to the weights is flat, with k numbers for each feature. Row i has
+the Hessian H_i = diag(direct_i) - root_i root_i'; for one output only ``direct`` counts. Which of the four cases it is
+is known when code is compiled, and only that one is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+from numba.extending import overload
+
+from cvxstructreg.numerics.arrays import Array
+
+# sums may be reordered, so that they use vector instructions
+FAST = {"reassoc", "contract", "nsz"}
+
+
+def dots(X: Any, j: int, r: Array, out: Array, at: int) -> None:
+    """out[at + c] = sum_i x_ij r_ic."""
+    raise NotImplementedError("compiled code only")
+
+
+def scatter(X: Any, j: int, step: Array, at: int, u: Array) -> None:
+    """u_ic += x_ij step[at + c]."""
+    raise NotImplementedError("compiled code only")
+
+
+def moments(X: Any, j: int, direct: Array, root: Array, square: Array, centre: Array) -> None:
+    """square_c = sum_i x_ij^2 (H_i)_cc and centre_ce = sum_i x_ij (H_i)_ce."""
+    raise NotImplementedError("compiled code only")
+
+
+def absorb(X: Any, columns: Any, direct: Array, root: Array, u: Array, r: Array) -> float:
+    """r_i += H_i u_i and u_i = 0 for the rows of some columns; sum_i u_i'H_i u_i."""
+    raise NotImplementedError("compiled code only")
+
+
+def _case(X: Any, scores: Any, dense: Any, dense_several: Any, sparse: Any, sparse_several: Any) -> Callable[..., Any]:
+    """The one of the four."""
+    if len(X) == 1:
+        return dense if scores.ndim == 1 else dense_several
+    return sparse if scores.ndim == 1 else sparse_several
+
+
+@overload(dots, jit_options={"fastmath": FAST})
+def _dots(X: Any, j: Any, r: Any, out: Any, at: Any) -> Any:
+    def dense(X: Any, j: Any, r: Any, out: Any, at: Any) -> None:
+        row, total = X[0][j], 0.0
+        for i in range(row.size):
+            total += row[i] * r[i]
+        out[at] = total
+
+    def dense_several(X: Any, j: Any, r: Any, out: Any, at: Any) -> None:
+        row = X[0][j]
+        for c in range(r.shape[1]):
+            out[at + c] = 0.0
+        for i in range(row.size):
+            for c in range(r.shape[1]):
+                out[at + c] += row[i] * r[i, c]
+
+    def sparse(X: Any, j: Any, r: Any, out: Any, at: Any) -> None:
+        data, indices, indptr = X
+        total = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            total += data[p] * r[indices[p]]
+        out[at] = total
+
+    def sparse_several(X: Any, j: Any, r: Any, out: Any, at: Any) -> None:
+        data, indices, indptr = X
+        for c in range(r.shape[1]):
+            out[at + c] = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            for c in range(r.shape[1]):
+                out[at + c] += data[p] * r[indices[p], c]
+
+    return _case(X, r, dense, dense_several, sparse, sparse_several)
+
+
+@overload(scatter, jit_options={"fastmath": FAST})
+def _scatter(X: Any, j: Any, step: Any, at: Any, u: Any) -> Any:
+    def dense(X: Any, j: Any, step: Any, at: Any, u: Any) -> None:
+        row, length = X[0][j], step[at]
+        for i in range(row.size):
+            u[i] += length * row[i]
+
+    def dense_several(X: Any, j: Any, step: Any, at: Any, u: Any) -> None:
+        row = X[0][j]
+        for i in range(row.size):
+            for c in range(u.shape[1]):
+                u[i, c] += row[i] * step[at + c]
+
+    def sparse(X: Any, j: Any, step: Any, at: Any, u: Any) -> None:
+        data, indices, indptr = X
+        length = step[at]
+        for p in range(indptr[j], indptr[j + 1]):
+            u[indices[p]] += length * data[p]
+
+    def sparse_several(X: Any, j: Any, step: Any, at: Any, u: Any) -> None:
+        data, indices, indptr = X
+        for p in range(indptr[j], indptr[j + 1]):
+            for c in range(u.shape[1]):
+                u[indices[p], c] += data[p] * step[at + c]
+
+    return _case(X, u, dense, dense_several, sparse, sparse_several)
+
+
+@overload(moments, jit_options={"fastmath": FAST})
+def _moments(X: Any, j: Any, direct: Any, root: Any, square: Any, centre: Any) -> Any:
+    @njit(inline="always")
+    def add(x: Any, direct: Any, root: Any, square: Any, centre: Any) -> None:
+        k = direct.size
+        for c in range(k):
+            square[c] += x * x * (direct[c] - root[c] * root[c])
+            centre[c * k + c] += x * direct[c]
+            for e in range(k):
+                centre[c * k + e] -= x * root[c] * root[e]
+
+    def dense(X: Any, j: Any, direct: Any, root: Any, square: Any, centre: Any) -> None:
+        row, second, first = X[0][j], 0.0, 0.0
+        for i in range(row.size):
+            first += direct[i] * row[i]
+            second += direct[i] * row[i] * row[i]
+        square[0], centre[0] = second, first
+
+    def dense_several(X: Any, j: Any, direct: Any, root: Any, square: Any, centre: Any) -> None:
+        row = X[0][j]
+        square[:] = 0.0
+        centre[:] = 0.0
+        for i in range(row.size):
+            add(row[i], direct[i], root[i], square, centre)
+
+    def sparse(X: Any, j: Any, direct: Any, root: Any, square: Any, centre: Any) -> None:
+        data, indices, indptr = X
+        second = first = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            h = direct[indices[p]]
+            first += h * data[p]
+            second += h * data[p] * data[p]
+        square[0], centre[0] = second, first
+
+    def sparse_several(X: Any, j: Any, direct: Any, root: Any, square: Any, centre: Any) -> None:
+        data, indices, indptr = X
+        square[:] = 0.0
+        centre[:] = 0.0
+        for p in range(indptr[j], indptr[j + 1]):
+            add(data[p], direct[indices[p]], root[indices[p]], square, centre)
+
+    return _case(X, direct, dense, dense_several, sparse, sparse_several)
+
+
+@overload(absorb, jit_options={"fastmath": FAST})
+def _absorb(X: Any, columns: Any, direct: Any, root: Any, u: Any, r: Any) -> Any:
+    @njit(inline="always")
+    def take(direct: Any, root: Any, u: Any, r: Any) -> Any:
+        along = bent = 0.0
+        for c in range(u.size):
+            along += root[c] * u[c]
+        for c in range(u.size):
+            change = direct[c] * u[c] - root[c] * along
+            bent += change * u[c]
+            r[c] += change
+        for c in range(u.size):
+            u[c] = 0.0
+        return bent
+
+    def dense(X: Any, columns: Any, direct: Any, root: Any, u: Any, r: Any) -> Any:
+        bent = 0.0
+        for i in range(r.size):
+            change = direct[i] * u[i]
+            bent += change * u[i]
+            r[i] += change
+            u[i] = 0.0
+        return bent
+
+    def dense_several(X: Any, columns: Any, direct: Any, root: Any, u: Any, r: Any) -> Any:
+        bent = 0.0
+        for i in range(len(r)):
+            bent += take(direct[i], root[i], u[i], r[i])
+        return bent
+
+    def sparse(X: Any, columns: Any, direct: Any, root: Any, u: Any, r: Any) -> Any:
+        _, indices, indptr = X
+        bent = 0.0
+        for j in columns:
+            for p in range(indptr[j], indptr[j + 1]):
+                i = indices[p]
+                change = direct[i] * u[i]  # zero where another column has been before
+                bent += change * u[i]
+                r[i] += change
+                u[i] = 0.0
+        return bent
+
+    def sparse_several(X: Any, columns: Any, direct: Any, root: Any, u: Any, r: Any) -> Any:
+        _, indices, indptr = X
+        bent = 0.0
+        for j in columns:
+            for p in range(indptr[j], indptr[j + 1]):
+                i = indices[p]
+                bent += take(direct[i], root[i], u[i], r[i])
+        return bent
+
+    return _case(X, r, dense, dense_several, sparse, sparse_several)

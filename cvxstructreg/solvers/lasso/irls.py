@@ -1,0 +1,56 @@
+"""Iteratively reweighted least squares with full cyclic coordinate descent: the Laplacian elastic net's own algorithm.
+
+Fei, Quanz and Huan (2010), "Regularization and feature selection for networked features", Algorithm 1. At the current
+point the loss is replaced by weighted squares, with weights h_i and working response z_i - g_i / h_i; these are
+minimised by passes over all coordinates, each by its closed form (their Lemma 3.1)
+
+    w_j  <-  soft( sum_i h_i x_ij r_i^(j) - 2 sum_(k != j) M_jk w_k,  c_j )  /  ( sum_i h_i x_ij^2 + 2 M_jj )
+
+where r^(j) is the residual of the working response without feature j. The intercept is at its minimum throughout,
+so that the sums above are centred. It is for teaching and for cross-checks; "working_set" is the fast one. Unlike in
+the paper, a step is halved until the objective falls: plain reweighting may diverge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.runtime import deadline
+from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.lasso import working_set
+from cvxstructreg.solvers.lasso.quadratic_model import QuadraticModel
+from cvxstructreg.solvers.lasso.working_set import State
+
+NAME = "irls"
+ITERATES = True
+
+
+def accepts(problem: Problem) -> Refusal | None:
+    """One loss with a curvature for each row, one output, absolute values, quadratic terms as matrices."""
+    refusal = working_set.accepts(problem)
+    part = problem.linear().normal_form.separable
+    if refusal is None and part is not None and (np.isfinite(part.lower).any() or np.isfinite(part.upper).any()):
+        return Refusal("there are bounds, for which its coordinate update has no closed form")
+    return refusal
+
+
+def run(problem: Problem, start: Iterate, tol: float, max_passes: int = 100) -> Iterator[Iterate]:
+    """``max_passes`` over the coordinates for each reweighting at most."""
+    state = State(problem, start, tol)
+    while True:
+        state.look(0.0)
+        yield state.iterate()
+        if not reweight(state, 0.1 * state.worst, max_passes):
+            yield state.iterate(exhausted=True)
+            return
+
+
+def reweight(state: State, tol: float, max_passes: int) -> bool:
+    """One weighted least squares problem by cyclic coordinate descent; whether the point has moved."""
+    model = QuadraticModel(state.given, state.all, state.h, state.g, state.w, state.Qw)
+    while model.passes < max_passes and model.descend(state.all, tol, 1) > tol and not deadline.passed():
+        pass  # one pass at a time: compiled code cannot be interrupted
+    return state.backtrack(model)

@@ -1,0 +1,335 @@
+"""Working sets, prox-Newton steps and coordinate descent, for absolute values, bounds and sparse quadratic terms.
+
+    minimize over (w, b)   sum_i loss_i(x_i'w + b) + sum_j c_j |w_j| + w'Mw   subject to   lower <= w <= upper
+
+The loss needs a gradient and a curvature for each row (``grad`` and ``hess_diag``). An outer iteration takes the
+features that violate optimality most, and those that are not zero; prox-Newton steps over these minimise a quadratic
+model by coordinate descent in compiled code, with a line search on the objective. The gap on all features stops it, at
+the dual point that the last model predicts: what the derivative of the loss would be at its minimum, were the loss
+quadratic. That is feasible as far as the model was solved, whereas the derivative at the point itself is infeasible by
+what the Newton step leaves, and would need another step.
+Friedman, Hastie and Tibshirani (2010) for the passes; Yuan, Ho and Lin (2012) for prox-Newton by coordinates;
+Massias, Gramfort and Salmon (2018) for working sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.certificates.certificate import objective_scale
+from cvxstructreg.core.model import Model
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.forms.normal_form import NormalForm, ScaledForm
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime import deadline
+from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.lasso.deferred_pull import LazyPull
+from cvxstructreg.solvers.lasso.quadratic_model import Coefficients, QuadraticModel
+from cvxstructreg.solvers.lasso.working_set_rounds import ROUND_OFF, matrix_refusal, rounds
+
+NAME = "working_set"
+ITERATES = True
+
+#: The smallest working set.
+SMALLEST_SET = 100
+#: A quadratic model is solved to this part of the violation at most, near the optimum to the power POWER of it (both
+#: relative to the strength), but no further than a gap of FINAL of the target asks for. A working set is solved to the
+#: part ENOUGH of its first violation.
+INNER, POWER, FINAL = 0.3, 4.0, 0.3
+ENOUGH = 0.1
+#: Steps of a pass say little about the violation where features are correlated: two Newton steps in a row that leave
+#: more of it than SLOW make the next ones solve their models SHARPER.
+SLOW, SHARPER, SHARPEST = 0.7, 0.1, 0.01
+
+
+def accepts(problem: Problem) -> Refusal | None:
+    """One loss with a curvature for each row, one output, absolute values or bounds, quadratic terms as matrices."""
+    parts = problem.linear().normal_form
+    if problem.n_outputs != 1:
+        return Refusal(f"there are {problem.n_outputs} outputs; it takes one")
+    if len(parts.score_pieces) != 1 or parts.score_forms:
+        return Refusal("it takes one loss and no other term of the scores")
+    piece = parts.score_pieces[0]
+    if not piece.atom.can("grad", "hess_diag"):
+        return Refusal(f"{piece.atom!r} has no curvature for each row (hess_diag)")
+    if piece.K is not None and np.any(piece.forward(np.ones((problem.model.n_rows, 1))) != 1.0):
+        return Refusal("the loss acts on sums or differences of scores")
+    if parts.weight_pieces:
+        other = problem.linear().terms[parts.weight_pieces[0].number].atom
+        return Refusal(f"{other!r} is neither separable nor quadratic")
+    if parts.separable is None:
+        return Refusal("there are no absolute values or bounds, so that no weight is zero and all would be in the set")
+    return matrix_refusal(parts)
+
+
+def run(problem: Problem, start: Iterate, tol: float, max_newton: int = 10, max_epochs: int = 50) -> Iterator[Iterate]:
+    """``max_newton`` prox-Newton steps on one working set at most, each of at most ``max_epochs`` passes."""
+    state = State(problem, start, tol)
+    yield from rounds(state, tol, state.look, lambda target: state.improve(target, max_newton, max_epochs))
+
+
+class State:
+    """A point, its scores and Q w with Q = 2M, and what is derived from them."""
+
+    def __init__(self, problem: Problem, start: Iterate, tol: float) -> None:
+        from cvxstructreg.solvers.lasso import compiled_coordinate_descent
+
+        self.compiled, self.problem, self.tol = compiled_coordinate_descent, problem, tol
+        parts, model = problem.normal_form, problem.model
+        (self.piece,), self.separable = parts.score_pieces, parts.separable
+        assert self.separable is not None
+        d = model.n_weights
+        self.design, self.X, self.pull = design_columns(problem)
+        Q, diagonal = quadratic_columns(parts)
+        self.box = np.empty((3, d))
+        part = self.separable
+        for row, values in zip(self.box, (part.weights, part.lower, part.upper), strict=True):
+            row[:] = np.broadcast_to(values, (d, 1))[:, 0]
+        self.intercept = model.intercept
+        self.given = Coefficients(compiled_coordinate_descent, self.X, Q, diagonal, self.box, self.intercept)
+        self.ridge = parts.ridge
+        self.all = self.pull.all
+        self.always = np.flatnonzero(self.box[0] == 0.0) if self.box[0].min(initial=np.inf) == 0.0 else self.all[:0]
+        self.w = start.theta[:, 0].copy()
+        self.bounded = part.bounded
+        if self.bounded:
+            np.clip(self.w, self.box[1], self.box[2], out=self.w)
+        self.b = float(start.b[0])
+        self.z = np.full(self.design.shape[0], self.b)
+        self.support = np.flatnonzero(self.w)
+        self.compiled.add_columns(self.X, self.support, self.w[self.support], self.z)
+        self.Qw = np.zeros(d)
+        self.compiled.add_columns(Q, self.support, self.w[self.support], self.Qw)
+        self.slope, self.score = np.empty(d), np.empty(d)
+        self.size: int = 0  # of the last working set
+        self.inner, self.slow, self.strength = INNER, 0, float(self.box[0].max())
+        self.predicted: Array | None = None  # the dual point at the minimum of the last model
+        self.dual: Array | None = None  # the one looked at, if it is not the gradient
+        self.refresh()
+
+    def iterate(self, exhausted: bool = False, promising: bool | None = None) -> Iterate:
+        """The point for the driver, with the dual point if it is not simply the gradient."""
+        dual = {} if self.dual is None else {self.piece.number: self.dual[:, None]}
+        return Iterate(self.w[:, None].copy(), np.array([self.b]), dual, exhausted=exhausted, promising=promising)
+
+    def loss(self, z: Array) -> float:
+        """The loss at given scores."""
+        return self.piece.scale * self.piece.atom.value(z[:, None])
+
+    def refresh(self, loss: float | None = None) -> None:
+        """Value (if it is not known), gradient and curvature of the loss at the scores."""
+        self.loss_value = self.loss(self.z) if loss is None else loss
+        z = self.z[:, None]
+        self.g = self.piece.scale * self.piece.atom.grad(z)[:, 0]
+        self.h = self.piece.scale * self.piece.atom.hess_diag(z)[:, 0]
+
+    def penalty(self, w: Array, Qw: Array, support: Any) -> float:
+        """The terms of the weights, where w is zero outside the support."""
+        v = w[support]
+        return float(self.box[0][support] @ np.abs(v) + 0.5 * (v @ Qw[support]))
+
+    def look(self, target: float) -> float:
+        """The slope on all features at a dual point, the violations there, and the relative gap."""
+        self.support = np.flatnonzero(self.w)
+        penalty = self.penalty(self.w, self.Qw, self.support)
+        misfit = self.choose_dual(0.5 * target * (self.loss_value + penalty))
+        u = self.g if self.dual is None else self.dual
+        # with bounds, a weight at zero may be pulled beyond its threshold without end
+        kept = self.all if self.bounded else self.support
+        self.slope = self.pull.at(self.compiled, u, self.Qw, self.box[0], kept)
+        self.worst = self.compiled.violations(self.all, self.w, self.slope, self.box, self.score)
+        self.objective = self.loss_value + penalty
+        scale = objective_scale(self.problem, self.objective)
+        s, gap = self.scaled_gap(u)
+        if self.dual is None and gap <= target * scale:  # else of no interest
+            misfit = self.misfit(s * u)
+        return (gap + misfit) / scale
+
+    def choose_dual(self, most: float) -> float:
+        """Take the predicted dual point if its misfit is ``most`` or less, else the gradient; returns the misfit."""
+        if self.predicted is not None and (misfit := self.misfit(self.predicted)) <= most:
+            self.dual = self.predicted
+            return misfit
+        self.dual = None
+        self.centre_intercept()
+        return 0.0
+
+    def misfit(self, u: Array) -> float:
+        """loss(z) + loss*(u) - u'z: how far u is from the gradient, zero there, infinite outside the domain."""
+        return self.loss_value + self.piece.conj(u[:, None]) - float(u @ self.z)
+
+    def centre_intercept(self) -> None:
+        """Newton steps for the intercept alone, as long as they gain more than the tolerance notices."""
+        for _ in range(3 if self.intercept else 0):
+            z, b, g, h = self.z, self.b, self.g, self.h
+            excess, mass = float(g.sum()), float(h.sum())
+            if excess * excess <= 1e-3 * self.tol * mass * abs(self.loss_value) or mass <= 0.0:
+                return
+            loss, shift = self.loss_value, excess / mass
+            self.z, self.b = z - shift, b - shift
+            self.refresh()
+            if self.loss_value > loss:
+                self.z, self.b, self.g, self.h, self.loss_value = z, b, g, h, loss
+                return
+
+    def scaled_gap(self, u: Array) -> tuple[float, float]:
+        """(s, the duality gap at s u without its misfit), with s <= 1 as large as feasibility allows.
+
+        The gap is the sum of what the terms miss of Fenchel's equality. Features without penalty are left to the
+        certificate, which minimises over them exactly. Infinite where it is so large that its value is of no interest.
+        """
+        s, excess_cost, taken_cost = self.compiled.dual_scale(self.w, self.slope, self.box, self.ridge)
+        if s < 0.9:
+            return s, np.inf
+        v, slope = self.w[self.support], self.slope[self.support]
+        slack = s * float(v @ slope) + float(self.box[0][self.support] @ np.abs(v)) + taken_cost
+        quadratic = 0.5 * (1.0 - s) ** 2 * float(v @ self.Qw[self.support]) + excess_cost
+        return s, slack + quadratic + s * self.b * float(u.sum())
+
+    def working_set(self) -> Any:
+        """The support, the features without absolute value, and those that violate most.
+
+        It is twice the support, or twice the last set if so many violate.
+        """
+        violating = int(np.count_nonzero(self.score > 0.0))
+        size = max(SMALLEST_SET, 2 * self.support.size, min(2 * self.size, self.support.size + violating))
+        self.size = size
+        if size >= self.w.size:
+            return self.all
+        priority = self.score.copy()
+        priority[self.support] = priority[self.always] = np.inf
+        size = max(size, self.support.size + self.always.size)
+        return np.sort(np.argpartition(-priority, size - 1)[:size]) if size < self.w.size else self.all
+
+    def improve(self, target: float, max_newton: int, max_epochs: int) -> None:
+        """Prox-Newton steps on a working set."""
+        features = self.working_set()
+        if self.dual is not None:
+            self.slope_on(features)
+        first = worst = self.compiled.violations(features, self.w, self.slope, self.box, self.score)
+        for _ in range(max_newton):
+            before = worst
+            if not self.newton_step(features, self.accuracy(worst, target), max_epochs):
+                break
+            self.slope_on(features)
+            worst = self.compiled.violations(features, self.w, self.slope, self.box, self.score)
+            self.slow = self.slow + 1 if worst > SLOW * before else 0
+            self.inner = max(SHARPER * self.inner, SHARPEST) if self.slow > 1 else min(3.0 * self.inner, INNER)
+            if worst <= ENOUGH * first or deadline.passed():
+                break
+
+    def slope_on(self, features: Any) -> None:
+        """The slope at the gradient on some features."""
+        self.compiled.gradient_on(self.X, features, self.g, self.slope)
+        self.slope[features] += self.Qw[features]
+
+    def accuracy(self, worst: float, target: float) -> float:
+        """How accurately to solve the next model. A violation v costs about v / c of the absolute values in the gap."""
+        loosest, c = self.inner * worst, self.strength
+        values = float(self.box[0][self.support] @ np.abs(self.w[self.support]))
+        if c == 0.0 or values == 0.0:
+            return loosest
+        return min(loosest, max(c * (worst / c) ** POWER, FINAL * target * self.objective * c / values))
+
+    def newton_step(self, features: Any, tol: float, max_epochs: int) -> bool:
+        """Minimise the quadratic model over the features, then backtrack on the objective."""
+        model = QuadraticModel(self.given, features, self.h, self.g, self.w, self.Qw)
+        model.minimise(tol, max_epochs)
+        self.epochs = model.passes
+        return self.backtrack(model)
+
+    def backtrack(self, model: QuadraticModel) -> bool:
+        """Go to where the model has its minimum, or towards it as far as the objective falls enough."""
+        w, Qw, features = model.w, model.Qw, model.features
+        change, shift = model.change()
+        penalty, after = self.penalty(self.w, self.Qw, features), self.penalty(w, Qw, features)
+        before = self.loss_value + penalty
+        decrease = float(self.g @ change) + after - penalty
+        t, slack = 1.0, ROUND_OFF * abs(before)
+        if not decrease < slack:
+            return False
+        trial_w, trial_Qw, trial_z = w, Qw, self.z + change
+        while not (loss := self.loss(trial_z)) + after <= before + 0.01 * t * decrease + slack:
+            t *= 0.5
+            if t < 1e-9:
+                return False
+            trial_w, trial_Qw = self.w + t * (w - self.w), self.Qw + t * (Qw - self.Qw)
+            trial_z = self.z + t * change
+            after = self.penalty(trial_w, trial_Qw, features)
+        self.w, self.Qw, self.z, self.b = trial_w, trial_Qw, trial_z, self.b + t * shift
+        self.refresh(loss)
+        self.predicted = model.residual() if t == 1.0 else None
+        return True
+
+
+# The columns of a model stay as long as the model does, and those of its last quadratic terms: on a path they are made
+# once.
+_KNOWN: WeakKeyDictionary[Model, tuple[Any, Any, tuple[Any, ...], LazyPull]] = WeakKeyDictionary()
+_QUADRATIC: WeakKeyDictionary[Model, tuple[tuple[ScaledForm, ...], tuple[Any, ...], Array]] = WeakKeyDictionary()
+
+
+def design_columns(problem: Problem) -> tuple[Any, tuple[Any, ...], LazyPull]:
+    """The rows of the design matrix that the loss sees, by columns: as a matrix, as the compiled loops take it, and
+    (if it is sparse) its products with gradients.
+    """
+    piece, model = problem.normal_form.score_pieces[0], problem.model
+    rows = None if piece.K is None else sp.csr_array(piece.K)
+    known = _KNOWN.get(model)
+    if known is None or not _same(known[0], rows):
+        design = model.columns
+        if piece.K is not None:
+            design = piece.K @ model.design
+            design = sp.csc_array(design) if sp.issparse(design) else np.asfortranarray(design)
+        X = as_columns(design)
+        pull = LazyPull(X, problem.normal_form.column_norms, design)
+        known = _KNOWN[model] = (rows, design, X, pull)
+    return known[1:]
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two maps from all rows to those of the loss are equal; None is the identity."""
+    if one is None or other is None:
+        return one is other
+    parts = zip((one.indptr, one.indices, one.data), (other.indptr, other.indices, other.data), strict=True)
+    return all(np.array_equal(mine, its) for mine, its in parts)
+
+
+def as_columns(matrix: Any) -> tuple[Any, ...]:
+    """The arrays of a matrix by columns as the compiled loops take them: one type for each kind of storage."""
+    if not sp.issparse(matrix):
+        return (_frozen(np.require(matrix.T, float, ["C", "A"])),)
+    indices = matrix.indices
+    # a view of int32 costs nothing
+    unsigned = indices.view(np.uint32) if indices.dtype == np.int32 else indices.astype(np.uint32)
+    parts = (np.require(matrix.data, float, "A"), unsigned, matrix.indptr.astype(np.int64))
+    return tuple(_frozen(np.ascontiguousarray(part)) for part in parts)
+
+
+def _frozen(array: Array) -> Array:
+    """A read-only view: numba compiles anew for each of the two kinds, and users hand in both."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def quadratic_columns(parts: NormalForm) -> tuple[tuple[Any, ...], Array]:
+    """Q = 2M by its rows, which are its columns as it is symmetric, and its diagonal."""
+    d, known = parts.model.n_weights, _QUADRATIC.get(parts.model)
+    if known is not None and _same_forms(known[0], parts.weight_forms):
+        return known[1:]
+    scaled = [(2.0 * part.scale) * sp.csr_array(part.form.matrix) for part in parts.weight_forms]
+    diagonals = [(2.0 * part.scale) * part.form.matrix_diagonal for part in parts.weight_forms]
+    matrix = sum(scaled[1:], scaled[0]) if scaled else sp.csr_array((d, d))
+    found = as_columns(matrix), np.asarray(sum(diagonals, np.zeros(d)))
+    _QUADRATIC[parts.model] = (parts.weight_forms, *found)
+    return found
+
+
+def _same_forms(some: tuple[ScaledForm, ...], others: tuple[ScaledForm, ...]) -> bool:
+    """Whether these are the same forms at the same strengths."""
+    return [(id(one.form), one.scale) for one in some] == [(id(other.form), other.scale) for other in others]

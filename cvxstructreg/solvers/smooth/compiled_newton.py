@@ -1,0 +1,325 @@
+"""Compiled products of the Newton solver; imported only where they are called, as numba takes long to load."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from cvxstructreg.numerics.arrays import Array
+
+# sums may be reordered (which vectorises them), but infinities and NaN keep their meaning
+_FAST = {"reassoc", "contract", "nsz"}
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def add_gram_product(
+    indptr: np.ndarray, indices: np.ndarray, data: Array, weights: Array, p: Array, shift: float, out: Array
+) -> float:
+    """out += A'u with u = weights * (A p + shift), for a CSR matrix A in one pass; returns the sum of u.
+
+    The indices are unsigned: numba checks signed ones for negative values, which costs up to three times as much.
+    """
+    total = 0.0
+    for i in range(indptr.size - 1):
+        first, last = indptr[i], indptr[i + 1]
+        u = shift
+        for t in range(first, last):
+            u += data[t] * p[indices[t]]
+        u *= weights[i]
+        total += u
+        for t in range(first, last):
+            out[indices[t]] += u * data[t]
+    return total
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def solve_upper(
+    indptr: np.ndarray, indices: np.ndarray, data: Array, order: np.ndarray, inverse: Array, x: Array
+) -> None:
+    """x <- G^-1 x for G = D + U; row t of U belongs to the unknown order[t], its entries to unknowns further on."""
+    for back in range(order.size):
+        t = order.size - 1 - back
+        i = order[t]
+        total = x[i]
+        for e in range(indptr[t], indptr[t + 1]):
+            total -= data[e] * x[indices[e]]
+        x[i] = total * inverse[i]
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def solve_upper_transposed(
+    indptr: np.ndarray, indices: np.ndarray, data: Array, order: np.ndarray, inverse: Array, x: Array
+) -> None:
+    """x <- G^-T x, by the rows of the same G."""
+    for t in range(order.size):
+        i = order[t]
+        solved = x[i] * inverse[i]
+        x[i] = solved
+        for e in range(indptr[t], indptr[t + 1]):
+            x[indices[e]] -= data[e] * solved
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def add_lower_product(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: Array,
+    order: np.ndarray,
+    shift: Array,
+    theta: Array,
+    u: Array,
+    out: Array,
+) -> None:
+    """u += (L - S) theta, then out += (L - S)'u, for S = diag(shift), in one pass over L."""
+    for t in range(order.size):
+        i = order[t]
+        first, last = indptr[t], indptr[t + 1]
+        total = u[i] - shift[i] * theta[i]
+        for e in range(first, last):
+            total += data[e] * theta[indices[e]]
+        u[i] = total
+        out[i] -= shift[i] * total
+        for e in range(first, last):
+            out[indices[e]] += data[e] * total
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def triangular_product(
+    design: tuple[np.ndarray, np.ndarray, Array],
+    weights: Array,
+    upper: tuple[np.ndarray, np.ndarray, Array],
+    lower: tuple[np.ndarray, np.ndarray, Array],
+    order: np.ndarray,
+    diagonals: tuple[Array, Array, Array],
+    v: Array,
+    b: float,
+    work: Array,
+    out: Array,
+) -> float:
+    """out = G^-T (F'F + A'diag(weights)A + diag(ridge)) G^-1 v with F = G + L - S, and all else as above.
+
+    ``diagonals`` are the inverse of D, the S and the ridge; ``b`` is added to A theta; returns the sum of u as
+    :func:`add_gram_product` does. ``work`` is scratch space for two vectors.
+    """
+    inverse, shift, ridge = diagonals
+    theta, u = work[0], work[1]
+    theta[:] = v
+    u[:] = v
+    solve_upper(upper[0], upper[1], upper[2], order, inverse, theta)
+    for i in range(theta.size):
+        out[i] = ridge[i] * theta[i]
+    total = add_gram_product(design[0], design[1], design[2], weights, theta, b, out)
+    add_lower_product(lower[0], lower[1], lower[2], order, shift, theta, u, out)
+    solve_upper_transposed(upper[0], upper[1], upper[2], order, inverse, out)
+    for i in range(u.size):
+        out[i] += u[i]
+    return float(total)
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def diagonal_product(
+    design: tuple[np.ndarray, np.ndarray, Array],
+    weights: Array,
+    factor: tuple[np.ndarray, np.ndarray, Array],
+    diagonals: tuple[Array, Array],
+    v: Array,
+    b: float,
+    theta: Array,
+    out: Array,
+) -> float:
+    """out = D (A'diag(weights)A + 2 N'N + diag(ridge)) D v for sparse A and N.
+
+    ``diagonals`` are D and the ridge, ``theta`` is scratch space; the rest is as in :func:`add_gram_product`.
+    """
+    inverse, ridge = diagonals
+    for i in range(v.size):
+        theta[i] = inverse[i] * v[i]
+        out[i] = ridge[i] * theta[i]
+    total = add_gram_product(design[0], design[1], design[2], weights, theta, b, out)
+    indptr, indices, data = factor
+    for i in range(indptr.size - 1):
+        first, last = indptr[i], indptr[i + 1]
+        u = 0.0
+        for t in range(first, last):
+            u += data[t] * theta[indices[t]]
+        u *= 2.0
+        for t in range(first, last):
+            out[indices[t]] += u * data[t]
+    for i in range(v.size):
+        out[i] *= inverse[i]
+    return float(total)
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def solve_upper_block(
+    indptr: np.ndarray, indices: np.ndarray, data: Array, order: np.ndarray, inverse: Array, x: Array
+) -> None:
+    """:func:`solve_upper` for each column of x, with a diagonal of its own."""
+    k = x.shape[1]
+    for back in range(order.size):
+        t = order.size - 1 - back
+        i = order[t]
+        for e in range(indptr[t], indptr[t + 1]):
+            for j in range(k):
+                x[i, j] -= data[e] * x[indices[e], j]
+        for j in range(k):
+            x[i, j] *= inverse[i, j]
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def solve_upper_transposed_block(
+    indptr: np.ndarray, indices: np.ndarray, data: Array, order: np.ndarray, inverse: Array, x: Array
+) -> None:
+    """:func:`solve_upper_transposed` for each column of x."""
+    k = x.shape[1]
+    for t in range(order.size):
+        i = order[t]
+        for j in range(k):
+            x[i, j] *= inverse[i, j]
+        for e in range(indptr[t], indptr[t + 1]):
+            for j in range(k):
+                x[indices[e], j] -= data[e] * x[i, j]
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def add_lower_product_block(
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: Array,
+    order: np.ndarray,
+    shift: Array,
+    theta: Array,
+    u: Array,
+    out: Array,
+) -> None:
+    """:func:`add_lower_product` for each column."""
+    k = theta.shape[1]
+    for t in range(order.size):
+        i = order[t]
+        for j in range(k):
+            u[i, j] -= shift[i, j] * theta[i, j]
+        for e in range(indptr[t], indptr[t + 1]):
+            for j in range(k):
+                u[i, j] += data[e] * theta[indices[e], j]
+        for j in range(k):
+            out[i, j] -= shift[i, j] * u[i, j]
+        for e in range(indptr[t], indptr[t + 1]):
+            for j in range(k):
+                out[indices[e], j] += data[e] * u[i, j]
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def multiply_upper_transposed(
+    indptr: np.ndarray, indices: np.ndarray, data: Array, order: np.ndarray, inverse: Array, x: Array, out: Array
+) -> None:
+    """out += G'x for the same G = D + U, for each column."""
+    k = x.shape[1]
+    for t in range(order.size):
+        i = order[t]
+        for j in range(k):
+            out[i, j] += x[i, j] / inverse[i, j]
+        for e in range(indptr[t], indptr[t + 1]):
+            for j in range(k):
+                out[indices[e], j] += data[e] * x[i, j]
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def add_product_block(indptr: np.ndarray, indices: np.ndarray, data: Array, scale: float, p: Array, out: Array) -> None:
+    """out += scale * A p for a CSR matrix A and several columns p."""
+    k = p.shape[1]
+    for i in range(indptr.size - 1):
+        row = out[i]
+        for t in range(indptr[i], indptr[i + 1]):
+            value, other = scale * data[t], p[indices[t]]
+            for j in range(k):
+                row[j] += value * other[j]
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def measured(
+    upper: tuple[np.ndarray, np.ndarray, Array], order: np.ndarray, inverse: Array, r: Array, q: Array
+) -> float:
+    """q = G'r; returns its norm. Without order, G is its diagonal."""
+    total = 0.0
+    for i in range(r.size):
+        q[i] = r[i] / inverse[i]
+    indptr, indices, data = upper
+    for t in range(order.size):
+        i = order[t]
+        for e in range(indptr[t], indptr[t + 1]):
+            q[indices[e]] += data[e] * r[i]
+    for i in range(q.size):
+        total += q[i] * q[i]
+    return float(np.sqrt(total))
+
+
+@numba.njit(cache=True, fastmath=_FAST)
+def conjugate_gradients(
+    design: tuple[np.ndarray, np.ndarray, Array],
+    weights: Array,
+    upper: tuple[np.ndarray, np.ndarray, Array],
+    lower: tuple[np.ndarray, np.ndarray, Array],
+    order: np.ndarray,
+    diagonals: tuple[Array, Array, Array],
+    centring: Array,
+    vectors: Array,
+    numbers: Array,
+    limits: tuple[float, float, int, int],
+) -> bool:
+    """Some steps of conjugate gradients with smoothing, as in :class:`NewtonStep`; returns whether they have ended.
+
+    The products are :func:`triangular_product`, or without order :func:`diagonal_product`. ``vectors`` are the residual
+    r, the direction p, the step s, the smoothed step and its residual, and scratch space; ``numbers`` are the steps so
+    far, the decrease, the energy r'r, the size of the smoothed residual, its ratio to that in coordinates, and what the
+    last step has gained; ``limits`` the accuracy, the patience, and the most and fewest steps.
+    """
+    r, p, s, average, q, hp = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
+    work, inverse = vectors[6:], diagonals[0]
+    accuracy, patience, count, least = limits
+    triangular = order.size > 0
+    for _ in range(count):
+        b = 0.0
+        for i in range(p.size):
+            b += centring[i] * p[i]
+        if triangular:
+            triangular_product(design, weights, upper, lower, order, diagonals, p, b, work, hp)
+        else:
+            diagonal_product(design, weights, upper, (inverse, diagonals[2]), p, b, work[0], hp)
+        curved = 0.0
+        for i in range(p.size):
+            curved += p[i] * hp[i]
+        energy = numbers[2]
+        if not curved > 0.0:
+            return True
+        length = energy / curved
+        before, gain = numbers[5], 0.5 * length * energy
+        numbers[0] += 1.0
+        numbers[1] += gain
+        numbers[5] = gain
+        fresh, size, along = 0.0, 0.0, 0.0
+        for i in range(p.size):
+            s[i] += length * p[i]
+            r[i] -= length * hp[i]
+            fresh += r[i] * r[i]
+            change = (r[i] if triangular else r[i] / inverse[i]) - q[i]
+            size += change * change
+            along += change * q[i]
+        share = min(max(-along / size, 0.0), 1.0) if size > 0.0 else 0.0
+        ratio, total = fresh / energy, 0.0
+        for i in range(p.size):
+            q[i] += share * ((r[i] if triangular else r[i] / inverse[i]) - q[i])
+            total += q[i] * q[i]
+            average[i] += share * (s[i] - average[i])
+            p[i] = r[i] + ratio * p[i]
+        numbers[2] = fresh
+        numbers[3] = np.sqrt(total)
+        if triangular:
+            numbers[3] *= numbers[4]
+            if numbers[3] <= accuracy:
+                numbers[3] = measured(upper, order, inverse, q, hp)
+                numbers[4] = 0.9 * numbers[3] / max(np.sqrt(total), 1e-300)
+        recent = max(before, gain) if least > 1 else gain
+        impatient = numbers[0] >= least and numbers[0] * recent <= patience * numbers[1]
+        if numbers[3] <= accuracy or impatient or not fresh > 0.0:
+            return True
+    return False

@@ -1,0 +1,97 @@
+"""L-BFGS with diagonal scaling: the simple second solver for smooth losses plus quadratic penalties.
+
+Nocedal's two-loop recursion (1980) in the coordinates v = diag(H)^(1/2) theta, H the Hessian at an early point, and a
+line search that is a Newton method in one variable. ``scaled=False`` is the plain method that papers report.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator
+
+import numpy as np
+
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.smooth.curvature import Curvature
+from cvxstructreg.solvers.smooth.preconditioners import inverse_root
+from cvxstructreg.solvers.smooth.smooth_objective import SmoothObjective, Span, State, refusal
+
+NAME = "lbfgs"
+ITERATES = True
+
+#: Iterations at which weights are scaled anew: the curvature at the start is far from that at the optimum.
+RESCALE_AT = (10, 40)
+
+
+def accepts(problem: Problem) -> Refusal | None:
+    """Smooth terms of the scores with second derivatives, and quadratic terms of the weights."""
+    return refusal(problem)
+
+
+def run(problem: Problem, start: Iterate, tol: float, memory: int = 10, scaled: bool = True) -> Iterator[Iterate]:
+    """``memory`` is the number of pairs kept; ``scaled`` whether weights are scaled by the curvature."""
+    if memory < 1:
+        raise ValueError(f"memory must be at least 1, got {memory}")
+    objective = SmoothObjective(problem)
+    at = objective.state(start.theta.copy(), start.b.copy())
+    scaling = _scaling(objective, at) if scaled else None
+    pairs: deque[tuple[Array, Array]] = deque(maxlen=memory)
+    value, gradient = objective.value(at), _pulled(objective, at, scaling)
+    for count in itertools.count(1):
+        if scaled and count in RESCALE_AT:
+            scaling = _scaling(objective, at)
+            gradient = _pulled(objective, at, scaling)
+            pairs.clear()
+        direction = -_inverse_times(pairs, gradient)
+        step = objective.state(*_unpacked(direction, scaling))
+        span = Span(objective, at, value, [step])
+        move = span.minimise(max_steps=4)
+        if not span.best < value:
+            if not pairs:
+                yield Iterate(at.theta, at.b, exhausted=True)
+                return
+            pairs.clear()  # go on with the gradient alone
+            continue
+        at, value, before = objective.state(at.theta + move.theta, at.b + move.b), span.best, gradient
+        gradient = _pulled(objective, at, scaling)
+        change = gradient - before
+        if np.vdot(direction, change) > 0:
+            pairs.append((span.shares[0] * direction, change))
+        yield Iterate(at.theta, at.b)
+
+
+def _scaling(objective: SmoothObjective, at: State) -> Array:
+    """diag(H)^(-1/2) at a point, with the intercepts as a last row."""
+    diagonal, diagonal_b = Curvature(objective, at).diagonal()
+    return np.vstack([inverse_root(diagonal), inverse_root(diagonal_b)])
+
+
+def _pulled(objective: SmoothObjective, at: State, scaling: Array | None) -> Array:
+    """The gradient in the scaled coordinates, with the intercepts as a last row."""
+    gradient = np.vstack(objective.gradient(at))
+    return gradient if scaling is None else scaling * gradient
+
+
+def _unpacked(x: Array, scaling: Array | None) -> tuple[Array, Array]:
+    """Weights and intercepts of scaled coordinates."""
+    x = x if scaling is None else scaling * x
+    return x[:-1], x[-1]
+
+
+def _inverse_times(pairs: deque[tuple[Array, Array]], g: Array) -> Array:
+    """The two-loop recursion: the inverse Hessian by pairs (s, y) of steps and changes of the gradient, times g."""
+    q = g.copy()
+    shares = []
+    for s, y in reversed(pairs):
+        share = np.vdot(s, q) / np.vdot(s, y)
+        q -= share * y
+        shares.append(share)
+    if pairs:
+        s, y = pairs[-1]
+        q *= np.vdot(s, y) / np.vdot(y, y)
+    for (s, y), share in zip(pairs, reversed(shares), strict=True):
+        q += (share - np.vdot(y, q) / np.vdot(s, y)) * s
+    return q

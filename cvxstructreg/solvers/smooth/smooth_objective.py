@@ -1,0 +1,254 @@
+"""The objective of the second-order solvers: smooth terms of the scores plus quadratic terms of the weights.
+
+    P(theta, b) = phi(F) + <theta, M theta>,   F = X theta + 1 b'
+
+A :class:`State` keeps F and M theta with the point, so that moving along directions whose images are known costs no
+product with X or M.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.forms.normal_form import NormalForm
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.solvers.iterate import Refusal
+from cvxstructreg.solvers.smooth import matrix_products
+from cvxstructreg.solvers.smooth.matrix_products import DenseRows, Product, by_rows, squared
+from cvxstructreg.solvers.smooth.quadratic_part import QuadraticPart
+from cvxstructreg.solvers.smooth.score_curvature import ScoreCurvature, is_rowwise
+
+#: Dense data of so many entries are multiplied in single precision where that will do, if the norms of all columns are
+#: between 1 / SINGLE_RANGE and SINGLE_RANGE.
+SINGLE_FROM, SINGLE_RANGE = 500_000, 1e12
+#: The least variance of a column, relative to its mean square, at which that is so with intercepts.
+LEAST_VARIANCE = 1e-3
+#: The part of the allowed gap that round-off may cost.
+NEGLIGIBLE = 0.1
+#: Minimising over a few directions ends with a step that gains less than this part of the whole.
+LEAST_GAIN = 0.1
+
+
+def refusal(problem: Problem) -> Refusal | None:
+    """Why a problem is not of this form, in words; None if it is."""
+    linear = problem.linear()
+    parts = linear.normal_form
+    for piece in parts.score_pieces:
+        if not piece.atom.can("grad", "hessp"):
+            return Refusal(f"{piece.atom!r} has no second derivatives")
+    if parts.separable is not None:
+        return Refusal("absolute values or bounds on the weights have no gradient")
+    if parts.weight_pieces:
+        name = type(linear.terms[parts.weight_pieces[0].number].atom).__name__
+        return Refusal(f"{name} is not a quadratic function of the weights")
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A point, or a direction, with its images: F = X theta + 1 b' and M theta."""
+
+    theta: Array
+    b: Array
+    scores: Array
+    pulled: Array
+
+    def plus(self, direction: State) -> State:
+        """The point plus a direction."""
+        return State(
+            self.theta + direction.theta,
+            self.b + direction.b,
+            self.scores + direction.scores,
+            self.pulled + direction.pulled,
+        )
+
+    def to(self, other: State) -> State:
+        """The direction from here to there."""
+        return State(other.theta - self.theta, other.b - self.b, other.scores - self.scores, other.pulled - self.pulled)
+
+
+class SmoothObjective:
+    """Values, gradients and Hessian products of P."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.parts: NormalForm = problem.normal_form
+        self.design = problem.model.design
+        self.intercept = problem.model.intercept
+        self.shape = (problem.model.n_weights, problem.n_outputs)
+        self.quadratic = QuadraticPart(self.parts)
+        self.forward = Product(self.design)
+        self.adjoint = Product(self.design.T if self.shape[1] == 1 else by_rows(self.design.T))
+        self.rowwise = (
+            self.shape[1] == 1
+            and all(is_rowwise(piece) for piece in self.parts.score_pieces)
+            and all(scaled.form.diagonal is not None for scaled in self.parts.score_forms)
+        )
+        self.compiled = self.forward.compiled if self.rowwise else None
+        self.dense = DenseRows(self.design) if self.rowwise and isinstance(self.design, np.ndarray) else None
+        self.first_diagonal: Array | None = None  # of the data, the intercepts following, at the first point
+        self.wants_diagonal = False  # whether it is worth while to have that of each point
+        self.rough = False  # whether images and gradients are computed in single precision for now
+
+    @cached_property
+    def has_single(self) -> bool:
+        """Whether dense data are large enough for a copy in single precision to pay, and within its range."""
+        if self.dense is None or self.design.size < SINGLE_FROM:
+            return False
+        norms = self.dense.single_norms
+        within = bool(norms.max() <= SINGLE_RANGE and norms[norms > 0].min(initial=1.0) >= 1.0 / SINGLE_RANGE)
+        if within and self.intercept:
+            # the intercepts take the means away: what is left must have digits
+            sums = self.dense.pull(np.ones((len(self.design), 1)), single=True)[:, 0]
+            within = bool(np.all(sums**2 <= (1.0 - LEAST_VARIANCE) * len(self.design) * norms**2))
+        if within:
+            self.parts.keep_column_norms(norms)
+        return within
+
+    @cached_property
+    def within_single(self) -> bool:
+        """Whether sparse data are within the range of single precision."""
+        largest = float(np.abs(self.design.data).max(initial=0.0))
+        return 1.0 / SINGLE_RANGE <= largest <= SINGLE_RANGE
+
+    def single_will_do(self, at: State, allowed: float) -> bool:
+        """Whether round-off of single precision, at this point, costs far less than a gap of ``allowed``.
+
+        Errors e of the scores cost 1/2 e'phi''e, an error r of the gradient 1/4 r'M^-1 r.
+        """
+        ridge = self.parts.ridge
+        if not self.has_single or not ridge.min() > 0:
+            return False
+        squares, eps = self.parts.column_norms**2, float(np.finfo(np.float32).eps)
+        slope, bend = self.parts.smooth_score_grad(at.scores), ScoreCurvature(self.parts, at.scores).diagonal()
+        of_scores = 0.5 * float(bend.max()) * float(squares.sum()) * float(np.vdot(at.theta, at.theta))
+        of_gradient = 0.25 * float(np.vdot(slope, slope)) * float(np.sum(squares / ridge))
+        return eps**2 * (of_scores + of_gradient) <= NEGLIGIBLE * allowed
+
+    def image(self, theta: Array) -> Array:
+        """X theta."""
+        return self.forward.times(theta) if self.dense is None else self.dense.times(theta, self.rough)
+
+    def pull(self, u: Array) -> Array:
+        """X'u."""
+        return self.adjoint.times(u) if self.dense is None else self.dense.pull(u, self.rough)
+
+    @property
+    def has_nearly_diagonal(self) -> bool:
+        """Whether the diagonal of the first point serves the others in proportion: one output, dense or few data."""
+        return self.rowwise and (self.dense is not None or self.design.nnz < matrix_products.COMPILE_FROM)
+
+    def data_diagonal(self, rows: Array) -> Array:
+        """The diagonal of X'diag(rows)X."""
+        if self.has_nearly_diagonal and bool(np.all(rows == rows[0])):
+            return self.parts.column_norms[:, None] ** 2 * rows[0]
+        return self.squares.times(rows) if self.dense is None else self.dense.weighted_squares(rows)
+
+    @cached_property
+    def squares(self) -> Product:
+        """Products with the squares of X'."""
+        return Product(squared(self.adjoint.matrix))
+
+    def state(self, theta: Array, b: Array) -> State:
+        """The point with its images."""
+        if not theta.any():
+            return State(theta, b, np.zeros((self.parts.model.n_rows, len(b))) + b, np.zeros_like(theta))
+        return State(theta, b, self.image(theta) + b, self.quadratic.apply(theta))
+
+    def exactly(self, at: State) -> State:
+        """The same point, its images computed anew in double precision."""
+        self.rough = False
+        return self.state(at.theta, at.b)
+
+    def score_value(self, scores: Array) -> float:
+        """phi(F)."""
+        total = sum(piece.value(scores) for piece in self.parts.score_pieces)
+        return float(total + sum(form.value(scores) for form in self.parts.score_forms))
+
+    def value(self, at: State) -> float:
+        """P."""
+        return self.score_value(at.scores) + float(np.vdot(at.theta, at.pulled))
+
+    def gradient(self, at: State) -> tuple[Array, Array]:
+        """(X' phi'(F) + 2 M theta, 1' phi'(F)); the second part is zero without intercept."""
+        slope = self.parts.smooth_score_grad(at.scores)
+        grad_b = slope.sum(axis=0) if self.intercept else np.zeros(self.shape[1])
+        return self.pull(slope) + 2.0 * at.pulled, grad_b
+
+
+def minimise_over(
+    objective: SmoothObjective, at: State, value: float, directions: list[State], max_steps: int = 8
+) -> tuple[State, float]:
+    """The minimum of P over ``at`` plus the span of the directions, and its value."""
+    span = Span(objective, at, value, directions)
+    return at.plus(span.minimise(max_steps)), span.best
+
+
+class Span:
+    """P over a point plus the span of a few directions: with images known, a step costs a few passes over the scores.
+
+    ``whole`` is the value after the whole first direction, with which the search begins, and ``best`` the lowest one,
+    which is reached with these ``shares`` of the directions.
+    """
+
+    def __init__(self, objective: SmoothObjective, at: State, value: float, directions: list[State]) -> None:
+        self.objective, self.at, self.value = objective, at, value
+        self.directions = directions
+        self._weights = np.stack([p.theta.ravel() for p in directions])
+        self._pulled = np.stack([p.pulled.ravel() for p in directions])
+        self._images = np.stack([p.scores.ravel() for p in directions])
+        self._linear = 2.0 * self._weights @ at.pulled.ravel()
+        self._gram = 2.0 * self._weights @ self._pulled.T
+        self._quadratic = float(np.vdot(at.theta, at.pulled))
+        self.whole = self.best = value
+        self.shares = np.zeros(len(directions))
+
+    def _at(self, c: Array) -> tuple[Array, float]:
+        """Scores and value at a combination of the directions."""
+        scores = self.at.scores + (c @ self._images).reshape(self.at.scores.shape)
+        quadratic = self._quadratic + float(self._linear @ c + 0.5 * c @ self._gram @ c)
+        return scores, self.objective.score_value(scores) + quadratic
+
+    def minimise(self, max_steps: int = 8) -> State:
+        """The move to the minimum, by damped Newton steps."""
+        m = len(self.directions)
+        c, trial = np.zeros(m), np.eye(m)[0]
+        for count in range(max_steps):
+            scores, reached = self._at(trial)
+            if count == 0:
+                self.whole = reached
+            halvings = 0
+            while not reached < self.best and halvings < 30:
+                trial, halvings = 0.5 * (trial + c), halvings + 1
+                scores, reached = self._at(trial)
+            if not reached < self.best:
+                break
+            gain, c, self.best = self.best - reached, trial, reached
+            if gain <= LEAST_GAIN * (self.value - self.best):
+                break
+            trial = c + self._newton_step(c, scores)
+        self.shares = c
+        return self._move(c)
+
+    def _newton_step(self, c: Array, scores: Array) -> Array:
+        parts, images = self.objective.parts, self._images
+        gradient = images @ parts.smooth_score_grad(scores).ravel() + self._linear + self._gram @ c
+        curvature = ScoreCurvature(parts, scores)
+        if self.objective.rowwise:
+            bent = images * curvature.diagonal()[:, 0]
+        else:
+            bent = curvature.times_each(images.reshape(len(images), *scores.shape)).reshape(images.shape)
+        return np.asarray(-np.linalg.lstsq(images @ bent.T + self._gram, gradient, rcond=1e-12)[0])
+
+    def _move(self, c: Array) -> State:
+        at = self.at
+        b = sum((share * p.b for share, p in zip(c, self.directions, strict=True)), np.zeros_like(at.b))
+        return State(
+            (c @ self._weights).reshape(at.theta.shape),
+            b,
+            (c @ self._images).reshape(at.scores.shape),
+            (c @ self._pulled).reshape(at.pulled.shape),
+        )
