@@ -187,9 +187,7 @@ class Atom:
 
     def __call__(self, z: Any) -> Any:
         """A CVXPY expression in gives the expression of f; an array in gives its value."""
-        columns = as_columns(z, "z") if not isinstance(z, cp.Expression) else z
-        if columns.ndim != 2:
-            columns = cp.reshape(columns, (columns.size, 1), order="F")
+        columns = as_argument(z)
         self.check_shape(columns.shape)
         return self.expr(columns) if isinstance(columns, cp.Expression) else self.value(columns)
 
@@ -258,6 +256,13 @@ def as_columns(values: Any, name: str) -> Array:
     if not np.isfinite(array).all():
         raise ValueError(f"{name} contains NaN or infinite values")
     return array.reshape(-1, 1) if array.ndim == 1 else array
+
+
+def as_argument(z: Any) -> Any:
+    """An (m, k) CVXPY expression or array of what was given; a vector becomes one column."""
+    if not isinstance(z, cp.Expression):
+        return as_columns(z, "z")
+    return z if z.ndim == 2 else cp.reshape(z, (z.size, 1), order="F")
 
 
 def freeze(instance: Any, **fields: Any) -> None:

@@ -7,14 +7,43 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 
-from cvxstructreg.core.atom import Atom
+from cvxstructreg.core.atom import Atom, as_argument, conjugate, has_conjugate
+from cvxstructreg.core.columns import ARRAY_METHODS, accept_vectors
+from cvxstructreg.numerics.arrays import Array
+
+#: What the targets are called in messages.
+_TARGET_NAMES = {
+    "rows": "the scores of labelled rows",
+    "scores": "the scores",
+    "values": "the scores without intercept",
+    "function": "the function of a model",
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """``scale * atom( map(theta, b) )``: the strength lives here and never in the atom."""
+    """``scale * atom( map(theta, b) )``: the strength is stored here, never in the atom.
+
+    A term is a function of the same argument as its atom: ``value``, ``expr``, ``prox``, ``conj`` and ``dual_norm``,
+    ``grad`` and ``hessp`` are those of ``scale * f`` wherever the atom f defines them. A term of strength zero is the
+    zero function. A constraint (see :attr:`is_constraint`) is the same at every strength.
+
+    Examples
+    --------
+    >>> from cvxstructreg import L1, Box
+    >>> term = 2.0 * L1()
+    >>> term.value([1.0, -3.0])
+    8.0
+    >>> term.prox([1.0, -3.0], 0.5)
+    array([ 0., -2.])
+    >>> term.dual_norm([1.0, -3.0]), term.conj([1.0, -2.0]), term.conj([1.0, -3.0])
+    (1.5, 0.0, inf)
+    >>> (2.0 * Box(-1, 1)).prox([1.0, -3.0], 0.5)
+    array([ 1., -1.])
+    """
 
     atom: Atom
     scale: float
@@ -33,8 +62,78 @@ class Term:
 
     @property
     def is_constraint(self) -> bool:
-        """Whether the term is nothing but bounds, whose strength does not matter."""
+        """Whether the term consists of bounds only: its strength then has no effect."""
         return self.atom.can("separable") and not np.any(self.atom.separable().weights)
+
+    @property
+    def _strength(self) -> float:
+        return 1.0 if self.is_constraint else self.scale
+
+    def can(self, *names: str) -> bool:
+        """Whether the atom of the term defines all of these capabilities."""
+        return self.atom.can(*names)
+
+    def check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise unless the atom can act on arrays of this shape (m, k)."""
+        self.atom.check_shape(shape)
+
+    def _require(self, name: str) -> None:
+        if self.atom.can(name):
+            return
+        kind = type(self.atom).__name__
+        why = f"{kind} is not smooth" if name in ("grad", "lipschitz") else f"{kind} does not define it"
+        raise AttributeError(f"{self!r} has no {name}: {why}; value, expr and prox are always defined")
+
+    def expr(self, z: cp.Expression) -> cp.Expression:
+        """scale * f(z) as a CVXPY expression."""
+        if self._strength == 0:
+            return cp.Constant(0.0)
+        return self.atom.expr(z) if self._strength == 1 else self.scale * self.atom.expr(z)
+
+    def value(self, z: Array) -> float:
+        """scale * f(z)."""
+        return 0.0 if self._strength == 0 else self._strength * self.atom.value(z)
+
+    def prox(self, v: Array, t: float) -> Array:
+        """argmin_x  t scale f(x) + 1/2 ||x - v||^2."""
+        return v.copy() if self._strength == 0 else self.atom.prox(v, t * self._strength)
+
+    def grad(self, z: Array) -> Array:
+        """scale * grad f(z)."""
+        self._require("grad")
+        return np.zeros_like(z) if self._strength == 0 else self.scale * self.atom.grad(z)
+
+    def hessp(self, z: Array, p: Array) -> Array:
+        """scale * the Hessian of f at z, times p."""
+        self._require("hessp")
+        return np.zeros_like(p) if self._strength == 0 else self.scale * self.atom.hessp(z, p)
+
+    def lipschitz(self) -> float:
+        """scale * an upper bound of the Lipschitz constant of the gradient of f."""
+        self._require("lipschitz")
+        return self.scale * self.atom.lipschitz()
+
+    def conj(self, u: Array) -> float:
+        """(scale f)*(u) = scale f*(u / scale); for strength zero 0 if u = 0, else infinite."""
+        if not has_conjugate(self.atom):
+            kind = type(self.atom).__name__
+            raise AttributeError(f"{self!r} has no conj: {kind} defines neither conj nor dual_norm; add one of them")
+        if self._strength == 0:
+            return np.inf if np.any(u) else 0.0
+        return self._strength * conjugate(self.atom, u / self._strength)
+
+    def dual_norm(self, u: Array) -> float:
+        """The dual norm of f at u, divided by scale; for strength zero 0 if u = 0, else infinite."""
+        self._require("dual_norm")
+        if self._strength == 0:
+            return np.inf if np.any(u) else 0.0
+        return self.atom.dual_norm(u) / self.scale
+
+    def __call__(self, z: Any) -> Any:
+        """A CVXPY expression in gives the expression of ``scale * f``; an array in gives its value."""
+        columns = as_argument(z)
+        self.check_shape(columns.shape)
+        return self.expr(columns) if isinstance(columns, cp.Expression) else self.value(columns)
 
     def __rmul__(self, scale: float) -> Term:
         return replace(self, scale=self.scale * Term(self.atom, scale, self.target).scale)
@@ -53,9 +152,23 @@ class Term:
         return name if self.scale == 1 else f"{self.scale:g} * {name}"
 
 
+accept_vectors(Term)
+
+
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """A sum of terms, made by adding atoms: ``Logistic(y) + 0.1 * Ridge()``."""
+    """A sum of terms, made by adding atoms: ``Logistic(y) + 0.1 * Ridge()``.
+
+    If all terms act on the weights, the sum has ``value`` and ``expr``. With a loss, use a
+    :class:`~cvxstructreg.Problem`: the model computes the scores that the loss acts on.
+
+    Examples
+    --------
+    >>> from cvxstructreg import L1, Ridge
+    >>> penalty = 2.0 * L1() + 0.5 * Ridge()
+    >>> penalty.value([1.0, -2.0])
+    8.5
+    """
 
     terms: tuple[Term, ...]
 
@@ -73,6 +186,36 @@ class Objective:
         raise TypeError(
             f"an objective is a sum of atoms such as Logistic(y) + 0.1 * Ridge(); got {type(item).__name__}"
         )
+
+    def value(self, z: Any) -> float:
+        """The sum at weights of shape (d,) or (d, k)."""
+        self._require_weights("value(coef, intercept)")
+        return sum(term.value(z) for term in self.terms)
+
+    def expr(self, z: cp.Expression) -> cp.Expression:
+        """The sum as a CVXPY expression of weights of shape (d, k)."""
+        self._require_weights("to_cvxpy()")
+        return cp.sum([term.expr(z) for term in self.terms])
+
+    def __call__(self, z: Any) -> Any:
+        """A CVXPY expression in gives an expression; an array in gives the value."""
+        columns = as_argument(z)
+        return self.expr(columns) if isinstance(columns, cp.Expression) else self.value(columns)
+
+    def _require_weights(self, remedy: str) -> None:
+        for term in self.terms:
+            if term.target != "weights":
+                raise ValueError(
+                    f"{term!r} acts on {_TARGET_NAMES.get(term.target, term.target)}, not on the weights; "
+                    f"use Problem(model, objective).{remedy}"
+                )
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ARRAY_METHODS:
+            raise AttributeError(
+                f"a sum of terms has no {name}, only value and expr; call {name} of one of objective.terms"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __add__(self, other: Any) -> Objective:
         return Objective(self.terms + Objective.of(other).terms)
