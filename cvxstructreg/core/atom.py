@@ -27,6 +27,7 @@ from cvxstructreg.core.default_prox import default_prox
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.round_off import UNIT
 from cvxstructreg.runtime import deadline
+from cvxstructreg.runtime.short_repr import short_repr
 
 if TYPE_CHECKING:
     from cvxstructreg.core.objective import Objective, Term
@@ -99,6 +100,7 @@ class Atom:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         accept_vectors(cls)
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # a dataclass keeps it, and does not write all arrays out
         own = {name: getattr(cls, name, None) for name in CAPABILITIES}
         defined = {name for name, method in own.items() if method is not getattr(Atom, name, None)}
         cls.capabilities = frozenset(name for name in defined if defined.issuperset(getattr(own[name], "needs", ())))
@@ -225,7 +227,7 @@ class Atom:
         return Objective.of(self) if other == 0 else Objective.of(other) + self
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+        return short_repr(self)
 
 
 accept_vectors(Atom)

@@ -14,6 +14,8 @@ from cvxstructreg.core.atom import Atom, as_argument, conjugate, has_conjugate
 from cvxstructreg.core.columns import ARRAY_METHODS, accept_vectors
 from cvxstructreg.numerics.arrays import Array
 
+#: A repr names this many terms of an objective.
+MOST_SHOWN = 5
 #: What the targets are called in messages.
 _TARGET_NAMES = {
     "rows": "the scores of labelled rows",
@@ -229,4 +231,7 @@ class Objective:
     __mul__ = __rmul__
 
     def __repr__(self) -> str:
-        return " + ".join(map(repr, self.terms))
+        shown = list(map(repr, self.terms[:MOST_SHOWN]))
+        if len(self.terms) > MOST_SHOWN:
+            shown.append(f"... ({len(self.terms) - MOST_SHOWN} more terms)")
+        return " + ".join(shown)

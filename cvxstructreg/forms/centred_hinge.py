@@ -15,6 +15,7 @@ import numpy as np
 
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.monotone_root import increasing_root
+from cvxstructreg.runtime.short_repr import short_repr
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,8 @@ class CentredHinges:
     costs: Array
     tau: float
     power: int
+
+    __repr__ = short_repr
 
     def value(self, z: Array) -> float:
         """h(z)."""

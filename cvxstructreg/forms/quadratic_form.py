@@ -42,6 +42,9 @@ class QuadraticForm:
             self.eliminated = columns
         self.size: int = (self.factor if matrix is None else matrix).shape[1]
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.size} x {self.size})"
+
     @classmethod
     def diagonal_form(cls, weights: Array) -> QuadraticForm:
         """sum_j weights_j w_j^2."""

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from cvxstructreg.core.checks import index_type
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.short_repr import size_of
 
 #: From this many numbers on, compiled loops pay for loading the compiler.
 COMPILE_FROM = 1_000_000
@@ -49,6 +50,9 @@ class Selection:
         self.shape = (len(self.indices), int(n_columns))
         self.dtype = np.dtype(float)
 
+    def __repr__(self) -> str:
+        return f"Selection({size_of(self)})"
+
     @property
     def T(self) -> Adjoint:  # noqa: N802
         """The transposed map, which adds up the copies."""
@@ -78,6 +82,9 @@ class Adjoint:
         self.T = selection
         self.shape = selection.shape[::-1]
         self.dtype = selection.dtype
+
+    def __repr__(self) -> str:
+        return f"Adjoint({size_of(self)})"
 
     def __matmul__(self, other: Any) -> Any:
         if isinstance(other, Selection):

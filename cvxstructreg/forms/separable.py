@@ -8,6 +8,7 @@ import numpy as np
 
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.runtime.short_repr import short_repr
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,6 +18,8 @@ class Separable:
     weights: Array
     lower: Array
     upper: Array
+
+    __repr__ = short_repr
 
     @classmethod
     def l1(cls, weights: Array) -> Separable:

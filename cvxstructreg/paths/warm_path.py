@@ -16,6 +16,7 @@ from cvxstructreg.core.solution import Solution
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.paths.path_start import largest_strength
 from cvxstructreg.paths.strength import checked_terms, with_strength
+from cvxstructreg.runtime.short_repr import short_repr
 
 #: Solves a problem from the solution of the one before.
 Solve = Callable[[Problem, Solution | None], Solution]
@@ -35,6 +36,8 @@ class Path:
 
     strengths: Array
     solutions: tuple[Solution, ...] = field(repr=False)
+
+    __repr__ = short_repr
 
     def __len__(self) -> int:
         return len(self.solutions)

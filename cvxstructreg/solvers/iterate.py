@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.short_repr import short_repr
 
 
 @dataclass(frozen=True)
@@ -32,3 +33,5 @@ class Iterate:
     dual: dict[int, Array] = field(default_factory=dict)
     exhausted: bool = False
     promising: bool | None = None
+
+    __repr__ = short_repr
