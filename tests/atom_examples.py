@@ -3,8 +3,8 @@
 import importlib
 import pkgutil
 
-import numpy as np
 import pytest
+from atom_contract import examples_of
 
 import cvxstructreg.losses
 import cvxstructreg.penalties
@@ -27,5 +27,5 @@ CLASSES = discovered()
 EXAMPLES = [
     pytest.param(atom, shape, id=f"{cls.__name__}-{number}")
     for cls in CLASSES
-    for number, (atom, shape) in enumerate(cls.examples(np.random.default_rng(5)))
+    for number, (atom, shape) in enumerate(examples_of(cls))
 ]

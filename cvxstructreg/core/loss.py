@@ -13,6 +13,7 @@ from cvxstructreg.core.atom import Atom, freeze, needs
 from cvxstructreg.core.checks import real_array
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.monotone_root import increasing_root
+from cvxstructreg.runtime.short_repr import shown_fields
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,6 +95,7 @@ class Loss(Atom):
 
     def __repr__(self) -> str:
         given = [f"{len(self.y)} rows"] + (["weighted"] if np.any(self.sample_weight != 1) else [])
+        given += shown_fields(self, but={"y", "rows", "sample_weight", "classes"})
         return f"{type(self).__name__}({', '.join(given)})"
 
 

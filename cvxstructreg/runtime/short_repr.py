@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any
 
@@ -26,12 +27,16 @@ def short_repr(instance: Any) -> str:
     >>> Costs(np.ones((10_000, 2)), power=2)
     Costs(values=<10000 x 2 numbers>, power=2)
     """
-    shown = [
+    return f"{type(instance).__name__}({', '.join(shown_fields(instance))})"
+
+
+def shown_fields(instance: Any, but: Collection[str] = ()) -> list[str]:
+    """``field=value`` for each field of a dataclass that differs from its default, except those named in ``but``."""
+    return [
         f"{field.name}={shortened(getattr(instance, field.name))}"
         for field in (fields(instance) if is_dataclass(instance) else ())
-        if field.repr and not _is_default(field, getattr(instance, field.name))
+        if field.repr and field.name not in but and not _is_default(field, getattr(instance, field.name))
     ]
-    return f"{type(instance).__name__}({', '.join(shown)})"
 
 
 def shortened(value: Any) -> str:
