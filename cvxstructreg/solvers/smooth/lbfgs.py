@@ -24,6 +24,8 @@ ITERATES = True
 
 #: Iterations at which weights are scaled anew: the curvature at the start is far from that at the optimum.
 RESCALE_AT = (10, 40)
+#: The least curvature that counts, as a part of that at scores of zero: the squared hinge has none at kept margins.
+LEAST_CURVATURE = 1e-6
 
 
 def accepts(problem: Problem) -> Refusal | None:
@@ -37,12 +39,13 @@ def run(problem: Problem, start: Iterate, tol: float, memory: int = 10, scaled: 
         raise ValueError(f"memory must be at least 1, got {memory}")
     objective = SmoothObjective(problem)
     at = objective.state(start.theta.copy(), start.b.copy())
-    scaling = _scaling(objective, at) if scaled else None
+    least = LEAST_CURVATURE * _diagonal(objective, objective.state(np.zeros_like(at.theta), np.zeros_like(at.b)))
+    scaling = _scaling(objective, at, least) if scaled else None
     pairs: deque[tuple[Array, Array]] = deque(maxlen=memory)
     value, gradient = objective.value(at), _pulled(objective, at, scaling)
     for count in itertools.count(1):
         if scaled and count in RESCALE_AT:
-            scaling = _scaling(objective, at)
+            scaling = _scaling(objective, at, least)
             gradient = _pulled(objective, at, scaling)
             pairs.clear()
         direction = -_inverse_times(pairs, gradient)
@@ -63,10 +66,15 @@ def run(problem: Problem, start: Iterate, tol: float, memory: int = 10, scaled: 
         yield Iterate(at.theta, at.b)
 
 
-def _scaling(objective: SmoothObjective, at: State) -> Array:
+def _scaling(objective: SmoothObjective, at: State, least: Array) -> Array:
     """diag(H)^(-1/2) at a point, with the intercepts as a last row."""
-    diagonal, diagonal_b = Curvature(objective, at).diagonal()
-    return np.vstack([inverse_root(diagonal), inverse_root(diagonal_b)])
+    diagonal = np.maximum(_diagonal(objective, at), least)
+    return np.vstack([inverse_root(diagonal[:-1]), inverse_root(diagonal[-1:])])
+
+
+def _diagonal(objective: SmoothObjective, at: State) -> Array:
+    """diag(H) at a point, with the intercepts as a last row."""
+    return np.vstack(Curvature(objective, at).diagonal())
 
 
 def _pulled(objective: SmoothObjective, at: State, scaling: Array | None) -> Array:
