@@ -494,6 +494,14 @@ def test_interior_point_and_decomposition_agree(program):
     assert np.all((outer >= 0) & (outer <= program.C))
 
 
+def test_polishing_rows_without_kernel_does_not_overflow():
+    K = np.diag([0.0, 1.0, 1.0, 1.0])
+    y = np.array([1.0, 1.0, -1.0, -1.0])
+    program = BoxProgram(K, y, np.full(4, 25.0), y, 0.0)
+    a, b = program.polish(np.full(4, 12.5), -9.0, goal=1e-9)
+    assert program.gap(a, b) <= program.gap(np.full(4, 12.5), -9.0)
+
+
 def test_compiled_steps_are_those_of_their_plain_twins():
     from cvxstructreg.solvers.kernels import compiled_smo
 

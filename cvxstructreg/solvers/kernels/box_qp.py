@@ -94,12 +94,13 @@ class BoxProgram:
         """
         image = self.times(a) + self.offset
         best, gap = (a, b), self.gap(a, b, image)
-        scale = 1.0 / np.maximum(self.K.diagonal(), np.finfo(float).tiny)
+        curvature = np.maximum(self.K.diagonal(), np.finfo(float).tiny)
         for _ in range(rounds):
-            # where a step on each row alone would leave it
-            tried = a + scale * (1.0 - image - (0.0 if self.g is None else b * self.g))
-            free = (tried > 0) & (tried < self.C)
-            held = np.where(free, 0.0, np.where(tried >= self.C, self.C, 0.0))
+            # a Newton step on each row alone, a + slope / curvature, leaves it inside the box or beyond a bound
+            slope = 1.0 - image - (0.0 if self.g is None else b * self.g)
+            at_top = slope >= (self.C - a) * curvature
+            free = (slope > -a * curvature) & ~at_top
+            held = np.where(at_top, self.C, 0.0)
             held_image = self._moved(image, held - a)
             solved = None if deadline.passed() else self._with_free(np.flatnonzero(free), held, held_image, b)
             if solved is None:
