@@ -281,3 +281,14 @@ def test_bounds_on_scores_hold_whatever_their_strength(data):
         objective = csr.Logistic(y) + 0.1 * csr.Ridge() + strength * csr.Box(-1.0, 1.0).on_scores()
         solution = csr.Problem(csr.Linear(X), objective).solve("cvxpy", tol=1e-4)
         assert np.abs(solution.scores).max() == pytest.approx(1.0, abs=1e-6)
+
+
+def test_solves_of_small_data_do_not_depend_on_earlier_ones():
+    X = np.array([[-88.1, 1.2, 5e-3, -2.2, -9415.6, 0.002], [-118.5, 0.6, 0.02, -1.2, 17593.2, 0.008]])
+    penalty = 742.7 * csr.L1(weights=[1.5, 1.8, 0.7, 0.0, 1.4, 0.6])
+    problem = csr.Problem(csr.Linear(X, intercept=False), csr.Logistic([1, -1]) + penalty)
+    with pytest.warns(csr.InaccurateWarning):
+        before = problem.solve("fista", max_iter=300)
+    problem.solve("working_set")  # stores the data by columns
+    with pytest.warns(csr.InaccurateWarning):
+        assert np.array_equal(problem.solve("fista", max_iter=300).coef, before.coef)

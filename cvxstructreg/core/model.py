@@ -26,6 +26,8 @@ from cvxstructreg.runtime.memory import require_memory
 
 #: Weights of which at most one row in so many is not zero are multiplied with these rows of gram only.
 FEW_ROWS = 4
+#: From so many stored entries on, a product with few columns takes these columns only, where they are at hand.
+BY_COLUMNS = 100_000
 
 
 class Model:
@@ -64,7 +66,9 @@ class Model:
         used = np.flatnonzero(theta[:, 0] if theta.shape[1] == 1 else theta.any(axis=1))
         if used.size == 0:
             return np.zeros((self.n_rows, theta.shape[1])) + b
-        if "columns" in self.__dict__ and used.size <= (0.1 if sp.issparse(self.design) else 0.4) * self.n_weights:
+        entries, few = (self.design.nnz, 0.1) if sp.issparse(self.design) else (self.design.size, 0.4)
+        # on small data the whole product is as fast, and does not depend on what was solved before
+        if entries >= BY_COLUMNS and "columns" in self.__dict__ and used.size <= few * self.n_weights:
             return np.asarray(self.columns[:, used] @ theta[used]) + b
         return np.asarray(self.design @ theta) + b
 
