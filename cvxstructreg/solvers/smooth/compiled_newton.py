@@ -270,8 +270,9 @@ def conjugate_gradients(
 
     The products are :func:`triangular_product`, or without order :func:`diagonal_product`. ``vectors`` are the residual
     r, the direction p, the step s, the smoothed step and its residual, and scratch space; ``numbers`` are the steps so
-    far, the decrease, the energy r'r, the size of the smoothed residual, its ratio to that in coordinates, and what the
-    last step has gained; ``limits`` the accuracy, the patience, and the most and fewest steps.
+    far, the decrease, the energy r'r, the size of the smoothed residual, its ratio to that in coordinates, what the
+    last step has gained, and the energy of a residual without digits; ``limits`` the accuracy, the patience, and the
+    most and fewest steps.
     """
     r, p, s, average, q, hp = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
     work, inverse = vectors[6:], diagonals[0]
@@ -285,11 +286,12 @@ def conjugate_gradients(
             triangular_product(design, weights, upper, lower, order, diagonals, p, b, work, hp)
         else:
             diagonal_product(design, weights, upper, (inverse, diagonals[2]), p, b, work[0], hp)
-        curved = 0.0
+        curved, square = 0.0, 0.0
         for i in range(p.size):
             curved += p[i] * hp[i]
+            square += p[i] * p[i]
         energy = numbers[2]
-        if not curved > 0.0:
+        if not curved > 2.0**-52 * square:
             return True
         length = energy / curved
         before, gain = numbers[5], 0.5 * length * energy
@@ -320,6 +322,6 @@ def conjugate_gradients(
                 numbers[4] = 0.9 * numbers[3] / max(np.sqrt(total), 1e-300)
         recent = max(before, gain) if least > 1 else gain
         impatient = numbers[0] >= least and numbers[0] * recent <= patience * numbers[1]
-        if numbers[3] <= accuracy or impatient or not fresh > 0.0:
+        if numbers[3] <= accuracy or impatient or not fresh > numbers[6]:
             return True
     return False

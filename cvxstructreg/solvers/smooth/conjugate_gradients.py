@@ -33,6 +33,10 @@ LEAST_STEPS, SMALL = 4, 200_000
 #: Up to so many steps for one output, two must gain little before they end.
 FEW_STEPS = 20
 
+#: A residual below this many units of round-off of the first one has no digits left, and a curvature below FLAT, where
+#: the diagonal of the Hessian is one, is round-off: steps along such directions run off to infinity.
+ROUND_OFF, FLAT = 10.0, float(np.finfo(float).eps)
+
 #: Given (accuracy, patience), the step so far, the average and the residual of the average.
 Loop = Generator[tuple[Array, Array, Array], tuple[float, float], None]
 
@@ -95,12 +99,13 @@ class NewtonStep:
         """Conjugate gradients with smoothing: takes when to stop, and gives step, average and its residual."""
         s, p, average, q = np.zeros_like(r), r.copy(), np.zeros_like(r), self._measured(r)
         energy, ratio, gain = float(np.vdot(r, r)), 0.0, 0.0
+        nothing = (ROUND_OFF * float(np.finfo(r.dtype).eps)) ** 2 * energy
         accuracy, patience = yield s, average, q
         while True:
-            ended = self.steps >= self.max_steps or energy == 0 or deadline.passed()
+            ended = self.steps >= self.max_steps or energy <= nothing or deadline.passed()
             hp = p if ended else self.space.times(p)
             curved = float(np.vdot(p, hp))
-            if ended or curved <= 0:
+            if ended or curved <= FLAT * float(np.vdot(p, p)):
                 accuracy, patience = yield s, average, q
                 continue
             self.steps += 1
@@ -139,12 +144,13 @@ class NewtonStep:
         vectors = np.zeros((8, len(r)))
         vectors[0] = vectors[1] = r[:, 0]
         vectors[4] = self._measured(r)[:, 0]
-        numbers = np.array([0.0, 0.0, float(np.vdot(r, r)), np.inf, 0.0, 0.0])
+        energy = float(np.vdot(r, r))
+        numbers = np.array([0.0, 0.0, energy, np.inf, 0.0, 0.0, (ROUND_OFF * FLAT) ** 2 * energy])
         least = LEAST_STEPS if cost < SMALL else 1
         found = vectors[2][:, None], vectors[3][:, None], vectors[4][:, None]
         while True:
             accuracy, patience = yield found
-            ended = numbers[2] == 0.0
+            ended = numbers[2] <= numbers[6]
             while not ended and numbers[0] < self.max_steps and not deadline.passed():
                 count = int(min(max(1, AT_ONCE // cost), self.max_steps - numbers[0]))
                 ended = conjugate_gradients(*arguments, vectors, numbers, (accuracy, patience, count, least))
