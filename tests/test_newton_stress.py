@@ -280,3 +280,21 @@ def test_an_interrupt_in_the_middle_of_a_run(solver, interruptible):
     assert raised or {"interrupted", "optimal"} & {solution.status for solution in solutions[-2:]}
     assert all(np.isfinite(solution.objective) for solution in solutions)
     solved(slow, "newton", 1e-4)
+
+
+def test_lbfgs_where_kept_margins_leave_no_curvature():
+    X = np.array([[0.0, 0.0, -3.0], [0.3, -0.7, 0.0]])
+    graph = csr.Graph.from_edges([[0, 2], [1, 2]], [0.001221530878720999, 0.0013552532966141543], 3)
+    smooth = 0.4684956943088614 * csr.Laplacian(graph, power=3)
+    separated = csr.Problem(csr.Linear(X), csr.SquaredHinge([1, -1], rows=[1, 0]) + smooth)
+    solved(separated, "lbfgs")
+    kept = csr.Problem(csr.Linear([[-1.0], [1.0]]), csr.SquaredHinge([0, 1]) + csr.Ridge())
+    from_kept = solved(kept, "lbfgs", warm_start=([10.0], 0.5))
+    same_optimum(from_kept, solved(kept, "newton"))
+
+
+def test_newton_keeps_away_from_directions_that_only_round_off_sees():
+    X = np.array([[0.7, -0.7, 0.4], [0.3, -0.2, 1.0]])
+    form = csr.Quadratic(matrix=np.array([[5.67, 2.32], [2.32, 1.83]])).on_function()
+    hidden = csr.Problem(csr.Linear(X, intercept=False), csr.Logistic([-1, 1]) + form)
+    assert np.abs(solved(hidden, "newton").coef).max() < 10.0

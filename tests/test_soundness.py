@@ -231,6 +231,31 @@ def test_bounds_on_one_side_do_not_hold_the_other():
     assert escape(down, np.zeros((3, 1)), np.zeros(1)) is None
 
 
+def path_of(n):
+    return csr.Graph.from_edges([[j, j + 1] for j in range(n - 1)], np.ones(n - 1), n)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        # all that changes a score costs something: only round-off separates
+        (np.array([[0.7, -0.7, 0.4], [0.3, -0.2, 1.0]]), csr.Quadratic(matrix=[[5.7, 2.3], [2.3, 1.8]]).on_function()),
+        # small eigenvalues: of a third power, of a squared design, and beside a large strength
+        (np.linspace(-1.0, 1.0, 200)[None, :] * [[-1.0], [1.0]], csr.Laplacian(path_of(200), power=3)),
+        (np.array([[-1.0, 1e7], [1.0, 1e7]]), csr.Quadratic(matrix=np.eye(2)).on_function()),
+        (
+            np.array([[-1.0, 0.0], [1.0, 0.0]]),
+            1e10 * csr.Quadratic(matrix=np.diag([0.0, 1.0])) + 1e-6 * csr.Quadratic(factor=np.array([[1.0, 0.1]])),
+        ),
+    ],
+    ids=["round-off", "power", "squared", "strength"],
+)
+def test_a_penalty_that_grows_slowly_gives_a_minimiser(case):
+    X, penalty = case
+    problem = csr.Problem(csr.Linear(X, intercept=False), csr.Logistic([0, 1]) + penalty)
+    assert escape(problem, np.zeros((X.shape[1], 1)), np.zeros(1)) is None
+
+
 def test_classes_of_the_multinomial_loss_that_are_separated():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 2))

@@ -20,6 +20,8 @@ MOST_FREE = 500
 MOST_STEPS, SHORTEST, BALANCED = 50, 1e-10, 1e-14
 #: The longest step, in scores: where losses are flat to the last digit, Newton steps overflow.
 LONGEST = 1e100
+#: Scores of a direction below this part of the vectors that add up to them are round-off.
+CANCELLED = 1e-12
 
 
 def free_directions(parts: NormalForm, theta: Array) -> Array | None:
@@ -125,13 +127,19 @@ def linearised(
     return theta - directions @ step[:q], scores - columns @ step, points
 
 
+def visible(parts: NormalForm, directions: Array) -> tuple[Array, Array]:
+    """The scores of the directions that change them by more than round-off, and these directions."""
+    columns = np.asarray(parts.model.design @ directions)
+    kept = np.linalg.norm(columns, axis=0) > CANCELLED * (parts.column_norms @ np.abs(directions))
+    return columns[:, kept], directions[:, kept]
+
+
 def _unit_columns(parts: NormalForm, directions: Array) -> tuple[Array, Array]:
     """The scores of the directions, and of the intercept if there is one, and the directions: scores of length one."""
     columns = np.zeros((parts.model.n_rows, 0))
     if directions.shape[1]:
-        columns = np.asarray(parts.model.design @ directions)
+        columns, directions = visible(parts, directions)
         norms = np.linalg.norm(columns, axis=0)
-        norms[norms == 0.0] = 1.0
         columns, directions = columns / norms, directions / norms
     if parts.model.intercept:
         n = parts.model.n_rows

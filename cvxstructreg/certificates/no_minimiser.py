@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from cvxstructreg.certificates.free_directions import visible
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
@@ -69,7 +70,14 @@ def escape(problem: Problem, theta: Array, b: Array) -> Escape | None:
     scores = parts.model.scores(theta, b)
     if scores.shape[0] * free.shape[1] > SMALL and float(np.abs(scores).max()) < LARGE_SCORE:
         return None
-    return _separating(parts, free)
+    found = _separating(parts, free)
+    return None if found is None or _grows(parts, found.theta) else found
+
+
+def _grows(parts: NormalForm, theta: Array) -> bool:
+    """Whether some term of the weights grows along a direction: the basis of the free ones is only nearly free."""
+    by_form = any(scaled.form.sees(theta) for scaled in parts.weight_forms)
+    return by_form or any(piece.sees(theta) for piece in parts.weight_pieces)
 
 
 def _unpenalised(parts: NormalForm) -> Array | None:
@@ -95,10 +103,12 @@ def _separating(parts: NormalForm, free: Array) -> Escape | None:
     """The direction of the largest total gain whose coordinates are at most one, by a linear program."""
     from scipy.optimize import linprog  # needed rarely, and slow to import
 
-    k, q = parts.n_outputs, free.shape[1]
-    columns = np.asarray(parts.model.design @ free)
+    k = parts.n_outputs
+    columns, free = visible(parts, free)
+    q = free.shape[1]
+    if q == 0:
+        return None
     norms = np.abs(columns).max(axis=0)
-    norms[norms == 0.0] = 1.0
     columns, free = columns / norms, free / norms
     if parts.model.intercept:
         columns = np.column_stack([columns, np.ones(len(columns))])

@@ -56,6 +56,10 @@ class PowerForm(QuadraticForm):
         """The same power of (an upper bound of) the largest eigenvalue of L."""
         return QuadraticForm(matrix=self.base).largest_eigenvalue ** self.power
 
+    def sees(self, x: Array) -> bool:
+        """Whether L sees x: L^p has the same null space, but much smaller eigenvalues."""
+        return QuadraticForm(matrix=self.base).sees(x)
+
     def product_size(self, x: Array) -> Array:
         """The largest of all entries."""
         return np.full(x.shape, self.norm_bound * float(np.abs(x).max(initial=0.0)))
@@ -136,6 +140,10 @@ class PulledForm(QuadraticForm):
         sizes = abs(self.design)
         bound = float(sizes.sum(axis=0).max()) * float(sizes.sum(axis=1).max())
         return self.form.largest_eigenvalue * bound
+
+    def sees(self, x: Array) -> bool:
+        """Whether M sees A x, where x changes A x by more than round-off."""
+        return self.form.sees(np.asarray(self.design @ x))
 
     def product_size(self, x: Array) -> Array:
         """The largest of all entries."""

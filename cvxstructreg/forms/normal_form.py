@@ -13,7 +13,15 @@ from cvxstructreg.core.atom import Atom, conjugate, has_conjugate
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Kernel
 from cvxstructreg.forms.composed_forms import PulledForm
-from cvxstructreg.forms.quadratic_form import DENSE_LIMIT, QuadraticForm, squared_columns, to_dense
+from cvxstructreg.forms.quadratic_form import (
+    DENSE_LIMIT,
+    UNSEEN_BY_FACTOR,
+    QuadraticForm,
+    is_more,
+    largest_row_sum,
+    squared_columns,
+    to_dense,
+)
 from cvxstructreg.forms.row_selection import Selection
 from cvxstructreg.forms.separable import Separable
 from cvxstructreg.numerics.arrays import Array
@@ -43,6 +51,11 @@ class Piece:
     def adjoint(self, u: Array) -> Array:
         """K'u."""
         return u if self.K is None else np.asarray(self.K.T @ u)
+
+    def sees(self, x: Array) -> bool:
+        """Whether K x is clearly more than round-off."""
+        size = largest_row_sum(self.K) if sp.issparse(self.K) or isinstance(self.K, np.ndarray) else 1.0
+        return is_more(self.forward(x), UNSEEN_BY_FACTOR * size, x)
 
     def value(self, x: Array) -> float:
         """scale * atom(K x)."""

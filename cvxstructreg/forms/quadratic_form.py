@@ -19,6 +19,9 @@ DENSE_LIMIT = 1000
 FEW = 0.1
 #: A smallest eigenvalue below this part of the largest diagonal entry counts as zero.
 NEARLY_SINGULAR = 1e-9
+#: A product M x or N x, relative to the norms of its factors, up to which M or N is taken not to see x: computed null
+#: vectors of N'N are accurate to about the root of the round-off, those of M to the round-off itself.
+UNSEEN_BY_MATRIX, UNSEEN_BY_FACTOR = 1e-13, 1e-9
 
 
 class QuadraticForm:
@@ -138,6 +141,12 @@ class QuadraticForm:
             return max(0.0, float(np.vdot(w, product))), product
         residual = self._residual(w)
         return float(np.sum(residual**2)), np.asarray(self._adjoint_factor @ residual)
+
+    def sees(self, x: Array) -> bool:
+        """Whether x is clearly outside of the null space of M, so that q grows along it."""
+        if self.factor is None:
+            return is_more(self.apply(x), UNSEEN_BY_MATRIX * self.norm_bound, x)
+        return is_more(self._residual(x), UNSEEN_BY_FACTOR * largest_row_sum(self.factor), x)
 
     def product_size(self, x: Array) -> Array:
         """For each entry of M x about the size of the numbers that add up to it: |M_jk|^2 <= M_jj M_kk."""
@@ -287,6 +296,11 @@ class DiagonalForm(QuadraticForm):
         """(w'Mw, M w)."""
         product = self.apply(w)
         return float(np.vdot(w, product)), product
+
+
+def is_more(product: Array, share: float, x: Array) -> bool:
+    """Whether some entry of a product with x exceeds a share of the largest entry of x."""
+    return float(np.abs(product).max(initial=0.0)) > share * float(np.abs(x).max(initial=0.0))
 
 
 def largest_row_sum(matrix: Any) -> float:
