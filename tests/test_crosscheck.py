@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -21,6 +22,7 @@ from cvxstructreg.crosscheck.build import build
 from cvxstructreg.crosscheck.command import main
 from cvxstructreg.crosscheck.patience import TooSlow, patience
 from cvxstructreg.crosscheck.report import as_html, tally
+from cvxstructreg.crosscheck.textbook import escape
 from cvxstructreg.crosscheck.textbook.program import textbook_optimum
 from cvxstructreg.crosscheck.textbook.value import value
 from cvxstructreg.forms.separable import Separable
@@ -143,6 +145,13 @@ def test_a_status_that_does_not_match_the_gap_is_found(monkeypatch):
 def test_a_minimiser_that_is_denied_is_found(monkeypatch):
     with_solutions(monkeypatch, lambda solution: dataclasses.replace(solution, status="no_minimiser"))
     assert first_found({"status"}, with_term("Logistic"))
+
+
+def test_eigenvalues_that_are_round_off_hold_no_direction():
+    term = {"kind": "Quadratic", "matrix": [[10.0, 0.0], [0.0, 1e-15]], "factor": None, "on": "weights"}
+    theta = cp.Variable((2, 1))
+    (condition,) = escape._unpenalised({"model": {"kind": "linear"}}, term, theta, theta, theta)
+    assert condition.shape == (1, 1)
 
 
 def test_a_relative_gap_that_is_too_small_is_found(monkeypatch):

@@ -97,6 +97,9 @@ def _unpenalised(
         return []  # only a part of the pairs may grow: not a clear case
     else:
         N, B = factor_of(term, m)
+        if term.get("matrix") is not None:  # the root of its eigenvalues: those that are round-off hold nothing
+            sizes = np.linalg.norm(N, axis=1)
+            N = N[sizes > np.sqrt(m * np.finfo(float).eps) * sizes.max(initial=0.0)]
         if not len(N):
             return []
         return [N @ z == 0 if B is None else N @ z + B @ cp.Variable((B.shape[1], z.shape[1])) == 0]
