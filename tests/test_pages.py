@@ -1,0 +1,45 @@
+"""The pages for users and contributors name only files and modules that exist."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+#: Where a path in a page may start, besides at the folder of the page.
+BASES = (ROOT, ROOT / "cvxstructreg", ROOT / "examples" / "papers")
+#: Files that a page tells its readers to write.
+WRITTEN_BY_READERS = {"penalties/trend_filter.py"}
+
+
+def exists(page: Path, name: str) -> bool:
+    return any((base / name).exists() for base in (page.parent, *BASES)) or name in WRITTEN_BY_READERS
+
+
+def is_importable(name: str) -> bool:
+    """Whether the dotted name is a module, or an attribute of one."""
+    parent, _, last = name.rpartition(".")
+    return find_spec(name) is not None or hasattr(import_module(parent), last)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_and_module_of_the_page_exists(page):
+    text = page.read_text(encoding="utf-8")
+    files = re.findall(r"(?<![\w/.*])(?:[\w]+/)*\w+\.(?:py|md)\b", text) + re.findall(r"`((?:\w+/)+)`", text)
+    assert [name for name in files if not exists(page, name)] == []
+    modules = re.findall(r"\bcvxstructreg(?:\.[a-z_0-9]+)+", text)
+    assert [name for name in modules if not is_importable(name)] == []
+
+
+def test_the_design_names_every_room():
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    package = ROOT / "cvxstructreg"
+    folders = [*package.iterdir(), *(package / "solvers").iterdir()]
+    rooms = [folder.relative_to(package) for folder in folders if (folder / "__init__.py").exists()]
+    assert len(rooms) > 20
+    assert [str(room) for room in rooms if f"| `{room}` |" not in text] == []
