@@ -1,7 +1,7 @@
 """The two group lassos with overlapping groups, side by side.
 
-The direct norm removes whole groups; the latent norm keeps whole groups. On a truth that is a union of two overlapping
-groups the difference is easy to see. Run it:
+The direct norm removes whole groups; the latent norm selects whole groups. The difference is easy to see if the true
+support is a union of two overlapping groups. Run:
 
     python examples/two_overlap_norms.py
 """
@@ -14,10 +14,10 @@ import cvxstructreg as csr
 
 
 def main() -> None:
-    """Fit both along a few strengths and print which weights survive."""
+    """Fit both penalties at a few strengths and print which weights are nonzero."""
     rng = np.random.default_rng(0)
     groups = csr.Groups([[0, 1, 2], [2, 3, 4], [4, 5, 6], [6, 7, 8], [8, 9, 0]], n_features=10)
-    truth = np.array([0, 0, 1.5, -1.0, 2.0, 1.0, -1.5, 0, 0, 0])  # the union of the second and the third group
+    truth = np.array([0, 0, 1.5, -1.0, 2.0, 1.0, -1.5, 0, 0, 0])  # support: the union of the second and third groups
     X = rng.normal(size=(80, 10))
     y = X @ truth + rng.normal(size=80)
     print(f"{'truth':>20}  " + "".join("#" if weight else "." for weight in truth))

@@ -1,6 +1,7 @@
-"""Verify a solver of your own against the optimum it should reach.
+"""Measure how close your own solver gets to the optimum.
 
-Fifteen lines of subgradient descent for a linear SVM, and the certificate that says how far it got. Run it:
+The solver is fifteen lines of subgradient descent for a linear SVM. The certificate bounds its distance from the
+optimum. Run:
 
     python examples/verify_your_own_solver.py
 """
@@ -17,7 +18,7 @@ LAM = 0.5
 
 
 def subgradient_descent(X: np.ndarray, y: np.ndarray, steps: int) -> tuple[np.ndarray, float]:
-    """Minimise sum (1 - y (Xw + b))_+ + LAM ||w||^2, slowly; the average of the later half of the points."""
+    """Minimise sum (1 - y (Xw + b))_+ + LAM ||w||^2, slowly; return the average of the second half of the iterates."""
     w, b = np.zeros(X.shape[1]), 0.0
     mean_w, mean_b = np.zeros_like(w), 0.0
     for step in range(1, steps + 1):
@@ -31,7 +32,7 @@ def subgradient_descent(X: np.ndarray, y: np.ndarray, steps: int) -> tuple[np.nd
 
 
 def main() -> None:
-    """Print the certified gap of the home-made solver after more and more steps."""
+    """Print the certified gap of this solver for an increasing number of steps."""
     data = load_breast_cancer()
     X = StandardScaler().fit_transform(data.data)
     problem = csr.Problem(csr.Linear(X), csr.Hinge(data.target) + LAM * csr.Ridge())

@@ -2,8 +2,9 @@
 
     python examples/papers/fei_2010.py --json fei.json --figure fei.png
 
-Lasso, elastic net, Laplacian elastic net and feature network on a pair of newsgroups with 200 documents, and on gene
-expression of diabetes with pathways: features, separation or pathways, sensitivity, specificity and accuracy.
+The script compares lasso, elastic net, Laplacian elastic net and feature network on a pair of newsgroups with 200
+documents, and on diabetes gene expression with pathways. It reports the selected features, their separation or
+pathways, sensitivity, specificity and accuracy.
 """
 
 from __future__ import annotations
@@ -29,26 +30,29 @@ from cvxstructreg.metrics import (
 )
 
 PROTOCOL = (
-    "3 x 10 folds, stratified; strengths by 3 folds inside each training part (accuracy, ties to the sparsest); the L1 "
-    "strength is a part of lambda_max (0.4, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005), the quadratic one 1 or 10",
-    "newsgroups: comp.os.ms-windows.misc against comp.sys.ibm.pc.hardware, 200 documents drawn at random, presence of "
-    "words in at least 20 of all documents of the pair, without stop words; the network (10 nearest by cosine, at "
-    "least 0.10) is made from all documents without their labels",
-    "diabetes: 34 samples, genes in a curated pathway of at most 200 genes, standardised on the training part; genes "
-    "of a pathway are linked",
-    "separation: mean number of steps between selected features in the network, unconnected pairs left out; a pathway "
-    "counts if one of its genes is selected; the feature network selects weights above 1 % of the largest",
-    "p: corrected resampled t test of the accuracy against the Laplacian elastic net",
+    "3 x 10 stratified folds. Strengths are chosen by accuracy in 3 folds of each training part; ties go to the "
+    "sparsest model. The L1 strength is a fraction of lambda_max (0.4, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005); the "
+    "quadratic strength is 1 or 10.",
+    "Newsgroups: comp.os.ms-windows.misc against comp.sys.ibm.pc.hardware, 200 documents drawn at random. Features "
+    "are the presence of words that occur in at least 20 documents of the pair, without stop words. The network (10 "
+    "nearest neighbours by cosine, at least 0.10) is built from all documents without their labels.",
+    "Diabetes: 34 samples. Features are the genes of curated pathways with at most 200 genes, standardised on the "
+    "training part. Genes of the same pathway are linked.",
+    "Separation: the mean number of steps between selected features in the network, without unconnected pairs. A "
+    "pathway counts if one of its genes is selected. For the feature network, weights above 1 % of the largest "
+    "count as selected.",
+    "p: corrected resampled t-test of the accuracy against the Laplacian elastic net.",
 )
 DIFFERENCES = (
-    "the paper's vocabulary, its networks and its grid are not given in full",
-    "which 200 documents the paper used is not known, and its table is not repeated here: compare orders, not digits",
+    "The paper does not describe its vocabulary, networks and grid in full.",
+    "It is not known which 200 documents the paper used, and its table is not shown here. Compare the order of the "
+    "methods, not the digits.",
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Data with a network of the features, and groups to count if there are any."""
+    """Data with a network of features and, optionally, groups to count."""
 
     name: str
     X: Any
@@ -59,7 +63,7 @@ class Task:
     parts: tuple[float, ...] = (0.4, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005)
 
     def scaled(self, training: Any) -> Any:
-        """X, standardised by its training rows if asked for."""
+        """X, standardised by its training rows if ``standardised`` is set."""
         if not self.standardised:
             return self.X
         mean, deviation = self.X[training].mean(axis=0), self.X[training].std(axis=0)
@@ -67,7 +71,7 @@ class Task:
 
 
 def newsgroup_task(given: Any, size: int) -> Task:
-    """Documents of the pair, or made data for a quick run without them."""
+    """Documents of the pair, or generated data for a quick run without the real data."""
     try:
         posts = fetch_20newsgroups("all", "windows", data_home=given.data_home, download_if_missing=not given.quick)
     except DataNotFoundError:
@@ -83,7 +87,7 @@ def newsgroup_task(given: Any, size: int) -> Task:
 
 
 def diabetes_task(given: Any) -> Task:
-    """Genes that occur in a pathway."""
+    """Expression of the genes that occur in a pathway."""
     data = load_diabetes_expression("curated", min_size=2, data_home=given.data_home)
     sets = {name: members for name, members in data.pathway_columns.items() if len(members) <= 200}
     names = sorted({gene for members in sets.values() for gene in members})
@@ -96,7 +100,7 @@ def diabetes_task(given: Any) -> Task:
 
 @dataclass(frozen=True)
 class Method:
-    """From (L1 strength, quadratic strength) to the penalty."""
+    """A penalty as a function of the L1 strength and the quadratic strength."""
 
     name: str
     penalty: Callable[[csr.Graph, float, float], Any]
@@ -104,7 +108,7 @@ class Method:
     quadratic: bool = True
 
     def grid(self, parts: tuple[float, ...], quick: bool) -> list[tuple[float, float]]:
-        """Points to try, sparsest first."""
+        """The grid points to try, sparsest first."""
         parts = (parts[:1] if quick else parts) if self.sparse else (0.0,)
         strengths = ((1.0,) if quick else (10.0, 1.0)) if self.quadratic else (0.0,)
         return [(part, strength) for part in parts for strength in strengths]
@@ -117,7 +121,7 @@ class Method:
         return csr.Problem(csr.Linear(X[rows]), csr.Logistic(y) + penalty).solve(tol=1e-3)
 
     def selected(self, solution: csr.Solution) -> Any:
-        """Which features count as selected."""
+        """A mask of the selected features."""
         size = np.abs(solution.coef)
         return size > (0.0 if self.sparse else 0.01 * size.max(initial=0.0))
 
@@ -141,12 +145,12 @@ SPARSE = tuple(method.name for method in METHODS if method.sparse)
 
 
 def predictions(solution: csr.Solution, X: Any) -> Any:
-    """0 or 1."""
+    """Predicted classes, 0 or 1."""
     return (np.asarray(X @ solution.coef) + solution.intercept > 0).astype(int)
 
 
 def chosen(method: Method, task: Task, X: Any, rows: Any, quick: bool, seed: int) -> tuple[float, float]:
-    """The point of the grid with the best accuracy in folds of the training rows."""
+    """The grid point with the best cross-validated accuracy on the training rows."""
     grid = method.grid(task.parts, quick)
     if len(grid) == 1:
         return grid[0]
@@ -163,7 +167,7 @@ def chosen(method: Method, task: Task, X: Any, rows: Any, quick: bool, seed: int
 
 
 def evaluated(method: Method, task: Task, quick: bool, seed: int) -> dict[str, Any]:
-    """Means over the outer folds, and the accuracy of each."""
+    """The measurements in each outer fold."""
     repeats, n_splits = (1, 3) if quick else (3, 10)
     outer = RepeatedStratifiedKFold(n_splits=n_splits, n_repeats=repeats, random_state=seed)
     found: dict[str, list[float]] = {key: [] for key in ("features", "structure", "SEN", "SPE", "ACC", "part")}
@@ -184,7 +188,7 @@ def evaluated(method: Method, task: Task, quick: bool, seed: int) -> dict[str, A
 
 
 def structure(task: Task, selected: Any) -> float:
-    """The number of pathways hit, or the mean separation of the selected features (a sample of 200)."""
+    """The number of selected pathways, or the mean separation of (a sample of 200 of) the selected features."""
     if task.groups is not None:
         mask = np.zeros(task.X.shape[1])
         mask[selected] = 1.0
@@ -196,7 +200,7 @@ def structure(task: Task, selected: Any) -> float:
 
 
 def table_of(report: Report, task: Task, given: Any) -> None:
-    """One table."""
+    """Evaluate all methods on a task and add the table to the report."""
     found = {method.name: evaluated(method, task, given.quick, given.seed) for method in METHODS}
     held_out = len(task.y) // (3 if given.quick else 10)
     ours = found["Laplacian elastic net"]["ACC"]
@@ -210,16 +214,16 @@ def table_of(report: Report, task: Task, given: Any) -> None:
     second = "separation" if task.groups is None else f"pathways of {len(task.groups)}"
     shape = f"{task.X.shape[0]} x {task.X.shape[1]:,}"
     report.add(f"{task.name} ({shape})", ["", "features", second, "SEN", "SPE", "ACC", "p"], rows)
-    report.note(f"chosen parts of lambda_max, {task.name}", {name: counted(found[name]["part"]) for name in SPARSE})
+    report.note(f"chosen fractions of lambda_max, {task.name}", {name: counted(found[name]["part"]) for name in SPARSE})
 
 
 def counted(values: list[float]) -> dict[str, int]:
-    """How often each value occurs, the largest first."""
+    """The number of occurrences of each value, largest value first."""
     return {f"{value:g}": values.count(value) for value in sorted(set(values), reverse=True)}
 
 
 def sample_sizes(given: Any) -> tuple[list[int], dict[str, list[float]], dict[str, list[dict[str, int]]]]:
-    """Accuracy against the number of documents, on documents that were not drawn; and the chosen L1 strengths."""
+    """Test accuracy by number of training documents, and the chosen L1 strengths."""
     sizes, draws = ([60], 1) if given.quick else ([50, 100, 200, 400, 800], 3)
     task = newsgroup_task(given, 10**9)
     curves: dict[str, list[float]] = {}
@@ -241,7 +245,7 @@ def sample_sizes(given: Any) -> tuple[list[int], dict[str, list[float]], dict[st
 
 
 def main() -> None:
-    """Both tables and the curve."""
+    """Run both tables and the curve."""
     given = options(__doc__)
     report = Report("Fei, Quanz and Huan 2010, Table 1 and Figure 1", PROTOCOL, DIFFERENCES)
     table_of(report, newsgroup_task(given, 100 if given.quick else 200), given)
@@ -250,19 +254,19 @@ def main() -> None:
     except DataNotFoundError as error:
         if not given.quick:
             raise
-        progress(f"left out of the quick run: {error}")
+        progress(f"skipped in the quick run: {error}")
     sizes, curves, parts = sample_sizes(given)
     report.add(
-        "newsgroups: test accuracy by training documents",
+        "newsgroups: test accuracy by number of training documents",
         ["", *sizes],
         [[name, *curve] for name, curve in curves.items()],
     )
-    report.note("chosen parts of lambda_max, by training documents", {name: parts[name] for name in SPARSE})
+    report.note("chosen fractions of lambda_max, by training documents", {name: parts[name] for name in SPARSE})
     report.finish(given.json, given.figure, lambda figure: draw(figure, sizes, curves))
 
 
 def draw(figure: Any, sizes: list[int], curves: dict[str, list[float]]) -> None:
-    """The curve of Figure 1."""
+    """Draw the curves of Figure 1."""
     axes = figure.subplots()
     for name, values in curves.items():
         axes.plot(sizes, values, marker="o", label=name)

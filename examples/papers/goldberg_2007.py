@@ -2,8 +2,9 @@
 
     python examples/papers/goldberg_2007.py --json goldberg.json --figure goldberg.png
 
-Table 1: handwritten digits with dissimilar pairs in the multiclass machine. Figures: two classes, g50c and mac-windows,
-with dissimilarity edges in the graph of a manifold machine, by their number and weight, inside and outside the sample.
+Table 1: handwritten digits with dissimilar pairs in a multiclass SVM. Figures: two classes (g50c and mac-windows) with
+dissimilarity edges in the graph of manifold regularization; errors inside and outside the sample, by the number and
+weight of the edges.
 """
 
 from __future__ import annotations
@@ -21,24 +22,26 @@ from cvxstructreg.datasets import DataNotFoundError, load_g50c, load_mac_windows
 from cvxstructreg.graphs import NeighborGraph, mixed_graph, oracle_pairs
 
 PROTOCOL = (
-    "the ten published splits of 50 labelled points each; pairs are drawn at random from unlabelled points of "
-    "different classes, as an oracle would say, and the sets of pairs grow: the first m of one draw",
-    "Table 1: RBF kernel of width 5, lam1 = 0.001, lam2 = 1, mean loss and lam2 / |D| as in eq. (8); error on the "
-    "unlabelled points, mean over the splits",
-    "Figures: g50c with an RBF kernel of width 17.5 and 50 neighbours, mac-windows with a linear kernel and 200 cosine "
-    "neighbours; normalized mixed matrix to the power 5, lam1 = 1e-6, lam2 = 1 and 0.01, all as in the papers on these "
-    "sets, none chosen by test error; a fifth of the unlabelled points is kept out of the graph",
+    "The ten published splits with 50 labelled points each. Pairs are drawn at random from unlabelled points of "
+    "different classes, as an oracle would provide them. The sets of pairs are nested: each consists of the first m "
+    "pairs of one draw.",
+    "Table 1: RBF kernel of width 5, lam1 = 0.001, lam2 = 1, mean loss and lam2 / |D| as in eq. (8). The error is "
+    "measured on the unlabelled points and averaged over the splits.",
+    "Figures: g50c with an RBF kernel of width 17.5 and 50 neighbours; mac-windows with a linear kernel and 200 "
+    "cosine neighbours. The normalized mixed matrix is taken to the power 5; lam1 = 1e-6, lam2 = 1 and 0.01. All "
+    "values are those of the papers on these data sets, and none was chosen by test error. A fifth of the "
+    "unlabelled points is held out of the graph.",
 )
 DIFFERENCES = (
-    "the paper does not say which pairs were drawn, so its and our pairs differ",
-    "the figures of the paper have no numbers to compare with: the trend is what can be",
+    "The paper does not say which pairs were drawn, so our pairs differ from the paper's.",
+    "The figures of the paper have no numbers, so only the trends can be compared.",
 )
-#: Error in percent in the paper's Table 1 without pairs and with 320.
+#: Error in percent in the paper's Table 1, without pairs and with 320 pairs.
 PAPER = {0: 24.48, 320: 23.30}
 
 
 def digits_table(given: Any) -> list[list[Any]]:
-    """Error of the multiclass machine by the number of dissimilar pairs."""
+    """Error of the multiclass SVM by number of dissimilar pairs."""
     data = load_uspst(data_home=given.data_home)
     counts = (0, 320) if given.quick else (0, 10, 20, 40, 80, 160, 320)
     splits = 2 if given.quick else len(data.labeled_idx)
@@ -65,7 +68,7 @@ def digits_table(given: Any) -> list[list[Any]]:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A two-class set and how its kernel and graph are made."""
+    """A two-class data set, and the parameters of its kernel and graph."""
 
     name: str
     X: Any
@@ -76,12 +79,12 @@ class Setting:
     lam2: float
 
     def kernel(self, X: Any, Z: Any) -> Any:
-        """Gaussian, or linear."""
+        """The Gaussian kernel, or the linear kernel if there is no width."""
         return linear_kernel(X, Z) if self.width is None else rbf_kernel(X, Z, gamma=1.0 / (2.0 * self.width**2))
 
 
 def settings(given: Any) -> list[Setting]:
-    """The two sets of the figures, or two moons for a quick run without them."""
+    """The two data sets of the figures, or two moons for a quick run without the real data."""
     try:
         one, two = load_g50c(data_home=given.data_home), load_mac_windows(data_home=given.data_home)
     except DataNotFoundError:
@@ -96,13 +99,13 @@ def settings(given: Any) -> list[Setting]:
     ]
 
 
-#: Weights of the dissimilarity edges, relative to similarity edges of at most 1.
+#: Weights of the dissimilarity edges; similarity edges have weights of at most 1.
 WEIGHTS = (1.0, 10.0)
 LOSSES = (csr.Hinge, csr.Squared)
 
 
 def curves(setting: Setting, given: Any) -> tuple[list[int], dict[str, list[float]]]:
-    """Errors inside and outside the sample by the number of dissimilarity edges, for each loss and weight."""
+    """Errors inside and outside the sample by number of dissimilarity edges, for each loss and weight."""
     counts = [0, 50] if given.quick else [0, 100, 300, 1000]
     weights = WEIGHTS[:1] if given.quick else WEIGHTS
     found = []
@@ -119,7 +122,7 @@ def curves(setting: Setting, given: Any) -> tuple[list[int], dict[str, list[floa
 
 
 def errors_by_count(setting: Setting, labelled: Any, weights: Any, counts: list[int], seed: int) -> Any:
-    """Errors of one split: loss x weight x (in, out of sample) x count."""
+    """Errors of one split, as an array of shape loss x weight x (in, out of sample) x count."""
     rng = np.random.default_rng(seed)
     others = rng.permutation(np.setdiff1d(np.arange(len(setting.y)), labelled))
     outside, inside = others[: len(others) // 5], others[len(others) // 5 :]
@@ -134,7 +137,7 @@ def errors_by_count(setting: Setting, labelled: Any, weights: Any, counts: list[
     found = np.zeros((len(LOSSES), len(weights), 2, len(counts)))
     for (c, weight), (d, count) in itertools.product(enumerate(weights), enumerate(counts)):
         if count == 0 and c > 0:
-            found[:, c, :, d] = found[:, 0, :, d]  # no edge has the weight
+            found[:, c, :, d] = found[:, 0, :, d]  # without edges, the weight has no effect
             continue
         graph = mixed_graph(near, pairs[:count], weight) if count else near
         penalty = csr.Laplacian(graph, normalized=True, power=5).on_function()
@@ -152,26 +155,28 @@ def errors_by_count(setting: Setting, labelled: Any, weights: Any, counts: list[
 
 
 def main() -> None:
-    """The table and the figures."""
+    """Run the table and the figures."""
     given = options(__doc__)
     report = Report("Goldberg, Zhu and Wright 2007, Table 1 and Figures 1 and 2", PROTOCOL, DIFFERENCES)
     try:
         rows = digits_table(given)
-        report.add("Table 1, USPST: error in percent", ["pairs", "paper", "here", "deviation over splits"], rows)
+        report.add(
+            "Table 1, USPST: error in percent", ["pairs", "paper", "here", "standard deviation over splits"], rows
+        )
     except DataNotFoundError as error:
         if not given.quick:
             raise
-        progress(f"left out of the quick run: {error}")
+        progress(f"skipped in the quick run: {error}")
     panels = {}
     for setting in settings(given):
         counts, lines = panels[setting.name] = curves(setting, given)
         rows = [[line, *values] for line, values in lines.items()]
-        report.add(f"{setting.name}: error in percent by dissimilarity edges", ["", *counts], rows)
+        report.add(f"{setting.name}: error in percent by number of dissimilarity edges", ["", *counts], rows)
     report.finish(given.json, given.figure, lambda figure: draw(figure, panels))
 
 
 def draw(figure: Any, panels: dict[str, tuple[list[int], dict[str, list[float]]]]) -> None:
-    """Error against the number of dissimilarity edges: a colour for each loss and weight."""
+    """Plot the error against the number of dissimilarity edges, one colour for each loss and weight."""
     for axes, (name, (counts, lines)) in zip(
         figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
     ):

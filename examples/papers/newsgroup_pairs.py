@@ -1,4 +1,4 @@
-"""The four newsgroup pairs as both text papers use them: word counts, a development part, and tuning on it."""
+"""The four newsgroup pairs of both text papers: word counts, a development part, and tuning on that part."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from cvxstructreg.datasets import DataNotFoundError, fetch_20newsgroups, load_co
 from cvxstructreg.groups import Groups, PunktSplitter, SentenceGroups
 
 PAIRS = ("science", "sports", "religion", "computer")
-#: A function from a training part to a problem, by its hyperparameters.
+#: A function from a training part and hyperparameters to a problem.
 Make = Callable[["Part", dict[str, float]], csr.Problem]
 
 
 def strengths(quick: bool) -> tuple[float, ...]:
-    """Of the models at their optimum, the strongest first."""
+    """Strengths of the models at their optimum, strongest first."""
     return (10.0, 1.0, 0.1) if quick else (10.0, 1.0, 0.1, 0.01)
 
 
@@ -40,7 +40,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """A pair of newsgroups, split for tuning and for the test."""
+    """A pair of newsgroups, split for tuning and testing."""
 
     name: str
     vectorizer: Any
@@ -52,7 +52,7 @@ class Pair:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A model after tuning: accuracies and size in percent, and what was chosen."""
+    """A tuned model: accuracies and size in percent, and the chosen hyperparameters."""
 
     accuracy: float
     development: float
@@ -64,7 +64,7 @@ class Fit:
 
 
 def load_pair(name: str, data_home: str | None, quick: bool, seed: int) -> Pair:
-    """Counts of words that occur in at least two training documents, headers kept."""
+    """Counts of words that occur in at least two training documents, headers included."""
     try:
         train = fetch_20newsgroups("train", name, data_home=data_home, download_if_missing=not quick)
         test = fetch_20newsgroups("test", name, data_home=data_home, download_if_missing=not quick)
@@ -92,7 +92,7 @@ def load_pair(name: str, data_home: str | None, quick: bool, seed: int) -> Pair:
 
 
 def sentence_groups(pair: Pair) -> dict[int, Groups]:
-    """The groups of the training part and of the whole by their id; Punkt is trained on the whole."""
+    """The groups of the training part and of the whole, by the id of the part; Punkt is trained on the whole."""
     split = PunktSplitter().fit(pair.whole.texts)
     sentences = {text: split(text) for text in pair.whole.texts}
     builder = SentenceGroups(pair.vectorizer, splitter=sentences.__getitem__)
@@ -100,7 +100,7 @@ def sentence_groups(pair: Pair) -> dict[int, Groups]:
 
 
 def accuracy(part: Part, coef: Any, intercept: float) -> float:
-    """Percent of the documents on the right side."""
+    """Percentage of correctly classified documents."""
     return 100.0 * float(np.mean((part.X @ coef + intercept > 0) == (part.y == 1)))
 
 
@@ -119,14 +119,14 @@ def tuned(pair: Pair, make: Make, grid: Iterable[dict[str, float]]) -> Fit:
 
 
 def _solved(problem: csr.Problem, start: csr.Solution | None) -> csr.Solution:
-    """The optimum to a relative gap of 1e-4; without the start if it does not help."""
+    """Solve to a relative gap of 1e-4; solve again from scratch if the warm start fails."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", csr.InaccurateWarning)
         solution = problem.solve(tol=1e-4, warm_start=start)
         if start is not None and solution.certificate.error > 1e-4:
             solution = problem.solve(tol=1e-4)
     if solution.certificate.error > 1e-4:
-        progress(f"not solved: {solution.certificate}")
+        progress(f"tolerance not reached: {solution.certificate}")
     return solution
 
 
@@ -134,8 +134,8 @@ def _solved(problem: csr.Problem, start: csr.Solution | None) -> csr.Solution:
 class Truncation:
     """The grid of the published algorithm, whose early stop is one of its hyperparameters.
 
-    All points run to the first stop; of these the ``kept[0]`` with the best development accuracies go on to the second
-    stop, of these the best ``kept[1]`` to the third.
+    All grid points run to the first stop. The ``kept[0]`` points with the best development accuracies continue to the
+    second stop, and the best ``kept[1]`` of those to the third.
     """
 
     lams: tuple[float, ...] = (1.0, 0.1, 0.01)
@@ -151,7 +151,7 @@ QUICK = Truncation((1.0,), (1.0,), (1.0,), (10, 20), (1,))
 def truncated(
     pair: Pair, groups: dict[int, Groups], grid: Truncation, weights_are_counts: bool = False
 ) -> tuple[Fit, list[dict[str, float]]]:
-    """The published algorithm, tuned on the development part; and the development accuracy of all that was tried."""
+    """The published algorithm, tuned on the development part, and the development accuracy of every point tried."""
     part, tried, running = pair.training, [], []
     for lam1, rho in itertools.product(grid.lams1, grid.rhos):
         first = None
@@ -177,7 +177,7 @@ def truncated(
 def published(
     part: Part, groups: Groups, chosen: dict[str, float], weights_are_counts: bool
 ) -> tuple[Any, float, float]:
-    """w, b and their relative gap where the published algorithm stops."""
+    """w and b at the stop of the published algorithm, and their relative gap."""
     lam, lam1 = chosen["first"], chosen["second"]
     run = Stops(part.X, part.y, groups, lam, lam1, chosen["rho"], weights_are_counts=weights_are_counts)
     (w, b), multipliers = run.after(int(chosen["max_iter"]))
@@ -186,7 +186,7 @@ def published(
 
 
 def _merit(pair: Pair, coef: Any, intercept: Any) -> tuple[float, float]:
-    """Development accuracy, and fewer features are better."""
+    """A sort key: development accuracy, then fewer features."""
     return accuracy(pair.development, coef, intercept), -float(np.count_nonzero(coef))
 
 

@@ -1,11 +1,11 @@
-"""The ADMM of Yogatama and Smith (2014, Algorithm 1) with all its stops in one run.
+"""The ADMM of Yogatama and Smith (2014, Algorithm 1), with all stops in one run.
 
     minimize  loss(Xw + b) + lam_1 |w|_1 + lam sum_s c_s ||v_s||   subject to  v_s = w_s for every copy s
 
-The library has the algorithm with proximal gradient steps for w, as published. Here the same minimiser is found
-by Newton steps with coordinate descent, which takes a hundredth of the time, so that a grid with rho and the number of
-iterations in it can be searched. Sentences with the same words are one group with a number of copies: copies of the
-same words move alike, so that this is the algorithm on all sentences.
+The library implements the algorithm with proximal gradient steps for w, as published. This script finds the same
+minimiser by Newton steps with coordinate descent, in a hundredth of the time, so that a grid over rho and the number of
+iterations is affordable. Sentences with the same words form one group with several copies. These copies always have
+equal values, so the result is the same as with all sentences.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from cvxstructreg.solvers.lasso import compiled_coordinate_descent
 from cvxstructreg.solvers.lasso.quadratic_model import Coefficients, QuadraticModel
 from cvxstructreg.solvers.lasso.working_set import as_columns
 
-#: The residuals at which the iterations end, relative, and the relative change of w that ends its Newton steps.
+#: The relative residuals at which the iterations end, and the relative change of w that ends its Newton steps.
 SMALL, W_CHANGE = 1e-3, 1e-2
-#: A quadratic model is solved until a pass moves no weight by more than this part of what the first pass did, or of
-#: lam_1 (in units of the gradient). With far stricter values w differs by about 1e-3 of its length.
+#: A quadratic model is solved until no weight moves in a pass by more than this fraction of the first pass, or of lam_1
+#: (in units of the gradient). With much stricter values, w changes by about 1e-3 of its norm.
 OF_FIRST, OF_LAM = 0.3, 1e-2
 NEWTON_STEPS, PASSES = 20, 10
 
@@ -50,7 +50,7 @@ class WeightStep:
         return float(loss + self.lam1 * np.abs(w).sum() + np.sum((0.5 * self.ridge * w - pull) * w))
 
     def __call__(self, w: Any, b: float, pull: Any) -> Point:
-        """Newton steps with a line search until w hardly changes; ``pull`` is rho times the target."""
+        """Take Newton steps with a line search until w hardly changes; ``pull`` is rho times the target."""
         scores = self.X @ w + b
         value = self.value(scores, w, pull)
         for _ in range(NEWTON_STEPS):
@@ -71,7 +71,7 @@ class WeightStep:
 
 
 class Copies:
-    """The copies v_s of the weights with their multipliers: ``times`` of each group, radius c each."""
+    """The copies v_s of the weights and their multipliers: each group has ``times`` copies of radius c."""
 
     def __init__(self, groups: Groups, weights_are_counts: bool) -> None:
         self.groups, ones = groups, np.ones(len(groups))
@@ -87,7 +87,7 @@ class Copies:
         return self.sums @ entries
 
     def update(self, w: Any, threshold: float) -> bool:
-        """v by soft thresholding of the norms, u by what is left; whether the residuals are small."""
+        """Update v by soft thresholding of the norms and u by the remainder; return whether the residuals are small."""
         groups, old, z = self.groups, self.v, w[self.groups.indices]
         a = z + self.u
         norms = np.sqrt(np.add.reduceat(a * a, groups.indptr[:-1]))
@@ -110,10 +110,10 @@ def iterations(
     weights_are_counts: bool = False,
     first: Point | None = None,
 ) -> Iterator[tuple[Point, Any, bool]]:
-    """After each iteration: (w, b), the multipliers of the groups, and whether the residuals are small.
+    """Yield after each iteration (w, b), the multipliers of the groups, and whether the residuals are small.
 
-    ``weights_are_counts`` says that a group stands for as many equal ones of weight 1, not for one of that weight.
-    ``first`` is the outcome of the first w-step, if known: it does not depend on lam.
+    With ``weights_are_counts``, a group of weight c stands for c equal groups of weight 1, not for one of weight c.
+    ``first`` is the result of the first w-step, if known; it does not depend on lam.
     """
     copies = Copies(groups, weights_are_counts)
     step = WeightStep(X, y, copies.adjoint(np.ones(groups.n_entries)), rho, lam1)
@@ -126,9 +126,9 @@ def iterations(
 
 
 class Stops:
-    """A run that can be continued: the points after some numbers of iterations.
+    """A run that can be continued: the points after given numbers of iterations.
 
-    Where the residuals have ended it before, the point is the last one.
+    If small residuals end the run earlier, the point is the last one.
     """
 
     def __init__(self, *problem: Any, **options: Any) -> None:
@@ -137,7 +137,7 @@ class Stops:
         self._done = False
 
     def after(self, count: int) -> tuple[Point, Any]:
-        """(w, b) and the multipliers after ``count`` iterations, which may only grow from call to call."""
+        """(w, b) and the multipliers after ``count`` iterations; ``count`` must not decrease between calls."""
         while self._count < count and not self._done:
             point, multipliers, self._done = next(self._steps)
             self._last = point, multipliers
@@ -146,5 +146,5 @@ class Stops:
 
     @property
     def ended(self) -> bool:
-        """Whether the residuals have ended it."""
+        """Whether small residuals have ended the run."""
         return self._done

@@ -1,4 +1,4 @@
-"""What the scripts of this folder share: their options, tables beside the paper's figures, JSON and a picture."""
+"""Shared by the scripts in this folder: command-line options, tables, JSON output and figures."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from typing import Any
 def options(description: str, **defaults: Any) -> argparse.Namespace:
     """The options of a script: --quick, --data-home, --json, --figure, --seed and --jobs."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="short; on made data if the real are absent")
+    parser.add_argument("--quick", action="store_true", help="short run, on generated data if no real data are found")
     parser.add_argument("--data-home", help="folder of the data (default: CVXSTRUCTREG_DATA or the cache folder)")
     parser.add_argument("--json", type=Path, help="write the results here")
     parser.add_argument("--figure", type=Path, help="draw the figure here")
-    parser.add_argument("--seed", type=int, default=0, help="seed of splits and samples (default 0)")
-    parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed of splits and samples (default 0)")
+    parser.add_argument("--jobs", type=int, default=1, help="number of processes (default 1)")
     parser.set_defaults(**defaults)
     return parser.parse_args()
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A Markdown table, columns aligned for reading as text too."""
+    """A Markdown table with aligned columns."""
     cells = [[_cell(value) for value in row] for row in [header, *rows]]
     widths = [max(len(row[j]) for row in cells) for j in range(len(header))]
     padded = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in cells)
@@ -43,7 +43,7 @@ def _cell(value: Any) -> str:
 
 
 class Report:
-    """A result being collected: it prints as it grows, and is written as JSON with the way it was obtained."""
+    """A report that prints each result as it is added, and is written as JSON together with the protocol."""
 
     def __init__(self, title: str, protocol: Sequence[str], differences: Sequence[str]) -> None:
         self.began = time.perf_counter()
@@ -73,7 +73,7 @@ class Report:
     def finish(
         self, json_path: Path | None, figure_path: Path | None, draw: Callable[[Any], Any] | None = None
     ) -> None:
-        """Write JSON and figure where asked for, and say how long it took."""
+        """Write the JSON file and the figure if requested, and print the run time."""
         seconds = time.perf_counter() - self.began
         self.content["seconds"] = round(seconds, 1)
         self.content["CPU seconds"] = round(time.process_time(), 1)
@@ -88,9 +88,9 @@ class Report:
             figure = plt.figure(layout="constrained")
             draw(figure)
             figure.savefig(figure_path, dpi=100)
-        print(f"{seconds:.0f} s, of which {self.content['CPU seconds']:.0f} s of one core")
+        print(f"{seconds:.0f} s (CPU time {self.content['CPU seconds']:.0f} s)")
 
 
 def progress(text: str) -> None:
-    """A line about where the script is, on the error stream."""
+    """Print a line about the progress of the script to stderr."""
     print(text, file=sys.stderr, flush=True)

@@ -2,9 +2,9 @@
 
     python examples/papers/sandler_2008.py --json sandler.json --figure sandler.png
 
-All 20 newsgroups with few labelled documents: ridge, principal components, locally linear embedding of the features,
-Laplacians and the feature network. Then the sentiment of product reviews, with a network from correlations with words
-of known sentiment.
+The first experiment classifies all 20 newsgroups with few labelled documents by ridge, principal components, locally
+linear embedding of the features, Laplacians and the feature network. The second predicts the sentiment of product
+reviews, with a network built from correlations with words of known sentiment.
 """
 
 from __future__ import annotations
@@ -33,37 +33,39 @@ from cvxstructreg.datasets import (
 from cvxstructreg.graphs import CooccurrenceGraph, SeedCorrelationGraph, sentiment_seeds
 
 PROTOCOL = (
-    "newsgroups: presence of words in at least 20 of the 18,846 documents, without English stop words; the network is "
-    "made from all documents, whose labels it does not see: 25 nearest by cosine, at least 0.10",
-    "training documents are drawn at random from the training part, the same for all methods; test on all of the later "
-    "part; mean over the draws",
-    "strengths by 3-fold cross-validation on the training documents of the first draw, for each size: beta 1, 0.1 "
-    "or 0.01 for ridge, PCR and LLE; (alpha, beta) = (10, 1) or (1, 0.1) with a network",
-    "PCR: 200 singular vectors of all documents; LLE: the 200 smallest eigenvectors of (I - P)'(I - P), scaled to unit "
-    "variance; then ridge",
-    "reviews: presence of words and pairs of words in at least 5 reviews; the network is made from all reviews of the "
-    "domain without their labels, by correlations with the 200 words of SentiWordNet with the largest scores among the "
-    "features; with frequent seeds, among the words of at least 50 reviews",
-    "reviews: strengths as in the paper, alpha = 9.9 and beta = 0.1, or chosen in the same 3 folds of the training "
-    "reviews, in each draw: beta 10, 1, 0.1, 0.01 for ridge; (alpha, beta) = (9.9, 0.1), (10, 1), (1, 10), (1, 1), "
-    "(1, 0.1), (0.1, 0.1), (0.1, 0.01) for the network; mean over ten draws, test on all other reviews",
-    "a word without links is pulled nowhere by the network, so that beta alone holds it; unlinked held: alpha does too",
+    "Newsgroups: presence of words that occur in at least 20 of the 18,846 documents, without English stop words. "
+    "The network is built from all documents without their labels: 25 nearest neighbours by cosine, at least 0.10.",
+    "Training documents are drawn at random from the training part, the same for all methods. Accuracy is measured "
+    "on the whole test part, which is later in time, and averaged over the draws.",
+    "Strengths are chosen for each size by 3-fold cross-validation on the training documents of the first draw: "
+    "beta 1, 0.1 or 0.01 for ridge, PCR and LLE; (alpha, beta) = (10, 1) or (1, 0.1) with a network.",
+    "PCR uses 200 singular vectors of all documents. LLE uses the eigenvectors of the 200 smallest eigenvalues of "
+    "(I - P)'(I - P), scaled to unit variance. Ridge is then fitted on these features.",
+    "Reviews: presence of words and pairs of words that occur in at least 5 reviews. The network is built from all "
+    "reviews of the domain without their labels, from correlations with the 200 features that have the largest "
+    "scores in SentiWordNet; for frequent seeds, only words in at least 50 reviews are candidates.",
+    "Reviews: strengths are those of the paper, alpha = 9.9 and beta = 0.1, or chosen in each draw in the same 3 "
+    "folds of the training reviews: beta 10, 1, 0.1, 0.01 for ridge; (alpha, beta) = (9.9, 0.1), (10, 1), (1, 10), "
+    "(1, 1), (1, 0.1), (0.1, 0.1), (0.1, 0.01) for the network. Accuracy is measured on all other reviews and "
+    "averaged over ten draws.",
+    'The network penalty does not act on a word without links, so only beta does; in the rows "unlinked held" '
+    "alpha acts on such words too.",
 )
 DIFFERENCES = (
-    "the paper does not say how it chose its 11,376 words; this vocabulary is near that number",
-    "the paper's strengths for the newsgroups are not given for every method, so all are tuned the same way",
-    "of the paper's review domains two are at hand, electronics and kitchen",
+    "The paper does not say how it chose its 11,376 words; our vocabulary has a similar size.",
+    "The paper does not give the newsgroup strengths of every method, so all methods are tuned in the same way.",
+    "Only two of the paper's review domains are available here: electronics and kitchen.",
 )
 #: Pairs of a network strength alpha and a ridge strength beta.
 Grid = Sequence[tuple[float, float]]
-#: The paper reports gains over ridge from 4 to 17 points; its figures have no numbers to compare with.
+#: The paper reports gains over ridge of 4 to 17 points; its figures have no numbers to compare with.
 PAPER_GAIN = "4 to 17"
-#: Of the training documents.
+#: Number of draws of training documents.
 DRAWS = 5
 
 
 class Newsgroups:
-    """Documents, network, and what each method makes of them."""
+    """The documents, their network, and the features of each method."""
 
     def __init__(self, given: Any) -> None:
         try:
@@ -92,12 +94,12 @@ class Newsgroups:
         self.dimension = min(200, everything.shape[1] // 4)
 
     def principal_components(self) -> Any:
-        """d x 200: the directions of largest variance."""
+        """The directions of largest variance, d x 200."""
         svd = TruncatedSVD(self.dimension, random_state=0).fit(self.everything)
         return svd.components_.T
 
     def embedding(self) -> Any:
-        """d x 200: features as their locally linear embedding, scaled to unit variance of the documents."""
+        """The locally linear embedding of the features, d x 200, scaled to unit variance over the documents."""
         P = self.directed.transition()
         away = sp.eye_array(P.shape[0]) - P
         vectors = smallest_eigenvectors(
@@ -108,9 +110,10 @@ class Newsgroups:
 
 
 def smallest_eigenvectors(matrix: Any, count: int, shift: float = 1e-3, rounds: int = 8) -> Any:
-    """Of a positive semidefinite matrix, which is overwritten: subspace iteration with the inverse of matrix + shift I.
+    """Eigenvectors of the smallest eigenvalues of a positive semidefinite matrix, which is overwritten.
 
-    The subspace is half as large again as asked for. The last ones are rough, which an embedding does not mind.
+    Subspace iteration with the inverse of matrix + shift I, on a subspace 1.5 times as large as requested. The last
+    vectors are inaccurate, which does no harm to an embedding.
     """
     size, extra = len(matrix), min(count // 2 + 10, len(matrix) - count)
     matrix.flat[:: size + 1] += shift
@@ -119,30 +122,30 @@ def smallest_eigenvectors(matrix: Any, count: int, shift: float = 1e-3, rounds: 
     for _ in range(rounds):
         basis = np.linalg.qr(basis)[0]
         image = scipy.linalg.cho_solve(factor, basis, check_finite=False)
-        _, turn = np.linalg.eigh(basis.T @ image)  # ascending: the smallest of the matrix last
+        _, turn = np.linalg.eigh(basis.T @ image)  # ascending: the smallest eigenvalues of the matrix come last
         basis = image @ turn
     return np.linalg.qr(basis[:, ::-1])[0][:, :count].astype(float)
 
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """A penalty beside the ridge (None: none) on features, or on features mapped to fewer (None: as they are)."""
+    """A penalty in addition to the ridge, or None, and a linear map to fewer features, or None."""
 
     penalty: Any = None
     mapped: Any = None
 
     def features(self, X: Any) -> Any:
-        """The columns the method works with."""
+        """The columns that the method uses."""
         return X if self.mapped is None else np.asarray(X @ self.mapped)
 
     def problem(self, X: Any, y: Any, alpha: float, beta: float) -> csr.Problem:
-        """Loss, alpha times the penalty, beta times the ridge."""
+        """The loss plus alpha times the penalty plus beta times the ridge."""
         terms = loss(y) + beta * csr.Ridge()
         return csr.Problem(csr.Linear(X), terms if self.penalty is None else terms + alpha * self.penalty)
 
 
 def methods(news: Newsgroups) -> dict[str, Callable[[], Method]]:
-    """The methods of the figure, made when they are needed."""
+    """The methods of the figure, as functions that create them when needed."""
     return {
         "ridge": Method,
         "feature network": lambda: Method(csr.FeatureNetwork(news.directed)),
@@ -159,7 +162,7 @@ def loss(y: Any) -> Any:
 
 
 def accuracy(solution: csr.Solution, X: Any, y: Any, classes: Any) -> float:
-    """Percent of correct classes."""
+    """Percentage of correct classes."""
     scores = np.asarray(X @ solution.coef) + solution.intercept
     codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
     return 100.0 * float(np.mean(classes[codes] == y))
@@ -168,7 +171,7 @@ def accuracy(solution: csr.Solution, X: Any, y: Any, classes: Any) -> float:
 def chosen_strengths(
     method: Method, X: Any, y: Any, grid: Sequence[tuple[float, float]], seed: int
 ) -> tuple[float, float]:
-    """The strengths of the best accuracy in 3-fold cross-validation; the strongest of equals."""
+    """The strengths with the best accuracy in 3-fold cross-validation; ties go to the first pair."""
     if len(grid) == 1:
         return grid[0]
     folds = list(KFold(3, shuffle=True, random_state=seed).split(X))
@@ -183,7 +186,7 @@ def chosen_strengths(
 
 
 def newsgroup_curves(given: Any) -> tuple[list[int], dict[str, list[float]], dict[str, Any]]:
-    """Test accuracy of each method for each number of training documents; and the strengths."""
+    """Test accuracy of each method for each number of training documents, and the strengths."""
     news = Newsgroups(given)
     progress(f"newsgroups: {news.everything.shape[1]:,} words, {news.directed.n_edges:,} links")
     sizes, draws = ([30], 1) if given.quick else ([100, 250, 500, 1000, 2000], DRAWS)
@@ -211,14 +214,14 @@ def newsgroup_curves(given: Any) -> tuple[list[int], dict[str, list[float]], dic
     return sizes, curves, used
 
 
-#: Of the network with chosen strengths, and those of the paper.
+#: The grid of the network with chosen strengths, and the strengths of the paper.
 REVIEW_GRID: Grid = [(9.9, 0.1), (10.0, 1.0), (1.0, 10.0), (1.0, 1.0), (1.0, 0.1), (0.1, 0.1), (0.1, 0.01)]
 FIXED: Grid = REVIEW_GRID[:1]
 CHOSEN_RIDGE, FIXED_NETWORK, CHOSEN_NETWORK = "ridge, chosen", "network, 9.9 and 0.1", "network, chosen"
 
 
 def review_methods(vectorizer: Any, X: Any, given: Any) -> dict[str, tuple[Method, Grid]]:
-    """Ridge and networks, with fixed and with chosen strengths."""
+    """Ridge and networks, with fixed and chosen strengths."""
     scores = load_sentiwordnet(data_home=given.data_home)
     known = dict(zip(scores.words, zip(scores.positive, scores.negative, strict=True), strict=True))
     counts = dict(zip(vectorizer.get_feature_names_out(), X.sum(axis=0), strict=True))
@@ -228,7 +231,7 @@ def review_methods(vectorizer: Any, X: Any, given: Any) -> dict[str, tuple[Metho
         return SeedCorrelationGraph(seeds, 100, vocabulary=vectorizer).fit(X).graph_
 
     network, frequent = graph(5), graph(50)
-    progress(f"{X.shape[1]:,} features, {network.n_edges:,} links, {len(network.isolated)} features without any")
+    progress(f"{X.shape[1]:,} features, {network.n_edges:,} links, {len(network.isolated)} features without links")
     every_row = sp.csr_array(sp.eye_array(X.shape[1]) - network.transition())
     return {
         CHOSEN_RIDGE: (Method(), [(0.0, beta) for beta in (10.0, 1.0, 0.1, 0.01)]),
@@ -242,7 +245,7 @@ def review_methods(vectorizer: Any, X: Any, given: Any) -> dict[str, tuple[Metho
 
 
 def review_curves(given: Any, domain: str) -> tuple[list[int], dict[str, list[float]], dict[str, Any]]:
-    """Test accuracy of ridge and feature network on the reviews of a domain; and the strengths."""
+    """Test accuracy of ridge and feature network on the reviews of a domain, and the strengths."""
     reviews = load_multi_domain_reviews(domain, data_home=given.data_home)
     vectorizer = CountVectorizer(binary=True, min_df=5, ngram_range=(1, 2))
     X = sp.csr_array(vectorizer.fit_transform(reviews.data), dtype=float)
@@ -266,7 +269,7 @@ def review_curves(given: Any, domain: str) -> tuple[list[int], dict[str, list[fl
 
 
 def _split(reviews: Any, size: int, seed: int) -> tuple[Any, Any]:
-    """Training reviews at random, and as test those whose text is not among them."""
+    """Random training reviews, and as test set all reviews whose text is not among them."""
     order = np.random.default_rng(seed).permutation(len(reviews.data))
     training = order[:size]
     test = order[size:][~np.isin(reviews.groups[order[size:]], reviews.groups[training])]
@@ -284,17 +287,19 @@ def main() -> None:
         except DataNotFoundError as error:
             if not given.quick:
                 raise
-            progress(f"left out of the quick run: {error}")
+            progress(f"skipped in the quick run: {error}")
     for name, (sizes, curves, used) in panels.items():
         rows = [[method, *values] for method, values in curves.items()]
-        report.add(f"{name}: test accuracy in percent by training documents", ["", *sizes], [*rows, *gains(curves)])
+        report.add(
+            f"{name}: test accuracy in percent by number of training documents", ["", *sizes], [*rows, *gains(curves)]
+        )
         report.note(f"strengths and draws, {name}", used)
     pictures = {name: (sizes, curves) for name, (sizes, curves, _) in panels.items()}
     report.finish(given.json, given.figure, lambda figure: draw_curves(figure, pictures))
 
 
 def gains(curves: dict[str, list[float]]) -> list[list[Any]]:
-    """Networks against ridge, both with chosen strengths."""
+    """Gains of the networks over ridge with chosen strengths."""
     if "feature network" in curves:
         pairs = {f"gain of the network over ridge (paper: {PAPER_GAIN})": ("feature network", "ridge")}
     else:
@@ -309,12 +314,12 @@ def gains(curves: dict[str, list[float]]) -> list[list[Any]]:
     ]
 
 
-#: Drawn thicker.
+#: These lines are drawn thicker.
 OURS = ("feature network", CHOSEN_NETWORK)
 
 
 def draw_curves(figure: Any, panels: dict[str, tuple[list[int], dict[str, list[float]]]]) -> None:
-    """Accuracy against the number of training documents."""
+    """Plot the accuracy against the number of training documents."""
     for axes, (name, (sizes, curves)) in zip(
         figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True
     ):

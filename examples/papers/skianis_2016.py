@@ -2,7 +2,7 @@
 
     python examples/papers/skianis_2016.py --json skianis.json --figure skianis.png
 
-Each kind of groups is run twice: at the certified optimum, and by the published algorithm with its early stop.
+Each kind of groups is used twice: at the certified optimum, and with the published algorithm and its early stop.
 """
 
 from __future__ import annotations
@@ -42,38 +42,39 @@ PAPER = {
     "computer": {"LDA": 89.1, "LSI": 88.5, "sentences": 90.4, "graph of words": 88.5, "word vectors": 91.1},
 }
 PROTOCOL = (
-    "data, vocabulary, development part and choice as in yogatama_smith_2014.py; groups are made from the training "
-    "documents without their labels",
-    "two sets of groups of each kind, one of them chosen on the development documents like the strengths: LDA with 100 "
-    "topics of 10 or of 100 words; LSI with 100 or 500 topics of 10 words; communities of the graph of words (window "
-    "of 4) by Louvain with resolution 1 or 10; 100 or 1,000 clusters of GloVe vectors, each word with its 5 nearest",
-    "the published algorithm is also run with every word that is in no group as a group of its own, and, as a control, "
-    "with these single words alone and no groups from the documents",
-    "published algorithm: both strengths 0.01, 0.1, 1 and rho 0.1, 1, 10, 100, after 1 iteration; of these 36 the "
-    "best 18 on the development documents also after 3, the best 6 of those also after 10, the best 2 of those also "
-    "after 30",
-    "optimum: strengths 0.01, 0.1, 1 for the groups, 0.1, 1 for the words",
-    "sentences: not run again, but read from yogatama.json, the outcome of yogatama_smith_2014.py, if it lies beside "
-    "the JSON that is to be written",
+    "Data, vocabulary, development part and tuning are as in yogatama_smith_2014.py. Groups are built from the "
+    "training documents without their labels.",
+    "There are two sets of groups of each kind; one of them is chosen on the development documents, like the "
+    "strengths. LDA: 100 topics of 10 or 100 words. LSI: 100 or 500 topics of 10 words. Communities: Louvain on the "
+    "graph of words (window of 4) with resolution 1 or 10. Word vectors: 100 or 1,000 clusters of GloVe vectors, "
+    "extended by the 5 nearest words of each member.",
+    "The published algorithm is also run with every word outside all groups as its own group and, as a control, "
+    "with single words alone and no groups from the documents.",
+    "Published algorithm: both strengths 0.01, 0.1, 1 and rho 0.1, 1, 10, 100, stopped after 1 iteration. The best "
+    "18 of these 36 runs on the development documents continue to 3 iterations, the best 6 of those to 10, and the "
+    "best 2 of those to 30.",
+    "Optimum: strengths 0.01, 0.1, 1 for the groups, 0.1, 1 for the words.",
+    "Sentences are not run again. The results are read from yogatama.json, written by yogatama_smith_2014.py, if "
+    "this file is in the folder of the JSON output.",
 )
 DIFFERENCES = (
-    "the paper uses word2vec vectors, here GloVe 6B (100 dimensions); words without a vector are in no group",
-    "the paper's numbers of topics and clusters and its grid are not given in full",
+    "The paper uses word2vec vectors; we use GloVe 6B (100 dimensions). Words without a vector belong to no group.",
+    "The paper does not give its numbers of topics and clusters and its grid in full.",
 )
 
-#: Sets of groups by their names, made when they are needed.
+#: A function that creates sets of groups by name when they are needed.
 GroupMaker = Callable[[], dict[str, Groups]]
 GRID = Truncation(stops=(1, 3, 10, 30), kept=(18, 6, 2))
 
 
 def top_words(components: Any, count: int) -> Groups:
-    """The words of the largest entries of each topic."""
+    """The words with the largest entries in each topic."""
     d = components.shape[1]
     return Groups(np.argsort(-np.abs(components), axis=1, kind="stable")[:, : min(count, d)], n_features=d)
 
 
 def with_single_words(groups: Groups) -> Groups:
-    """The same groups, and each word that is in none as a group of its own."""
+    """The same groups, plus one group for each word outside all groups."""
     alone = np.setdiff1d(np.arange(groups.n_features), groups.indices)
     return Groups(
         [*groups, *alone[:, None]], n_features=groups.n_features, weights=[*groups.weights, *np.ones(len(alone))]
@@ -81,7 +82,7 @@ def with_single_words(groups: Groups) -> Groups:
 
 
 def makers(pair: Pair, data_home: str | None, quick: bool, seed: int) -> dict[str, GroupMaker]:
-    """How each kind of groups is made from the documents."""
+    """Functions that build each kind of groups from the documents."""
     words, texts = pair.vectorizer, pair.whole.texts
     few, many = (10, 20) if quick else (100, 500)
 
@@ -109,7 +110,7 @@ def makers(pair: Pair, data_home: str | None, quick: bool, seed: int) -> dict[st
     except DataNotFoundError:
         if not quick:
             raise
-        progress("no word vectors here: left out of the quick run")
+        progress("no word vectors found: skipped in the quick run")
         return kinds
 
     def clusters() -> dict[str, Groups]:
@@ -123,7 +124,7 @@ def makers(pair: Pair, data_home: str | None, quick: bool, seed: int) -> dict[st
 
 
 def problem_of(groups: Groups) -> Make:
-    """The group lasso with absolute values; features in no group are held by these alone."""
+    """The group lasso plus an L1 term; only the L1 term acts on features outside all groups."""
 
     def make(part: Part, point: dict[str, float]) -> csr.Problem:
         penalty = point["first"] * csr.GroupLasso(groups) + point["second"] * csr.L1()
@@ -132,20 +133,20 @@ def problem_of(groups: Groups) -> Make:
     return make
 
 
-#: The ways to fit, and a column for no groups from the documents.
+#: The ways to fit, and the name of the control without groups from the documents.
 GROUPS, SINGLE, OPTIMUM = WAYS = ("published", "published, and single words", "optimum")
 ALONE = "single words alone"
-#: A fit, the name of its groups, and these.
+#: A fit, the name of its groups, and the groups.
 Chosen = tuple[Fit, str, Groups]
 
 
 def best(found: list[Chosen]) -> Chosen:
-    """By accuracy on the development documents; the smallest model of equals."""
+    """The best fit on the development documents; ties go to the smallest model."""
     return max(found, key=lambda one: (one[0].development, -one[0].size))
 
 
 def run_pair(name: str, given: Any) -> dict[str, dict[str, Chosen]]:
-    """Both fits for every kind of groups."""
+    """All fits for every kind of groups."""
     pair = load_pair(name, given.data_home, given.quick, given.seed)
     values = strengths(given.quick)[-3:]
     points = [{"first": a, "second": b} for a, b in itertools.product(values, values[:2])]
@@ -157,7 +158,7 @@ def run_pair(name: str, given: Any) -> dict[str, dict[str, Chosen]]:
     def published(kind: str, sets: dict[str, Groups]) -> Chosen:
         found = []
         for label, groups in sets.items():
-            key = f"{kind}, {label}", len(groups)  # no more groups with single words: the same groups
+            key = f"{kind}, {label}", len(groups)  # equal numbers mean that no single words were added
             if key not in fits:
                 fits[key], _ = truncated(pair, dict.fromkeys((id(pair.training), id(pair.whole)), groups), grid)
             fit = fits[key]
@@ -184,7 +185,7 @@ SENTENCES = {GROUPS: "sentences, published", OPTIMUM: "sentences, optimum"}
 
 
 def of_sentences(json_path: Path | None, table: str) -> dict[tuple[str, str], float]:
-    """What yogatama_smith_2014.py found, by pair and way, if its JSON lies beside ours."""
+    """The results of yogatama_smith_2014.py by pair and way, if its JSON file is in the folder of ours."""
     path = json_path.with_name("yogatama.json") if json_path is not None else None
     if path is None or not path.exists():
         return {}
@@ -199,7 +200,7 @@ def of_sentences(json_path: Path | None, table: str) -> dict[tuple[str, str], fl
 
 
 def main() -> None:
-    """Run the pairs and print the paper's tables beside ours."""
+    """Run the pairs and print the paper's tables next to ours."""
     given = options(__doc__)
     report = Report("Skianis, Rousseau and Vazirgiannis 2016, Tables 2 to 5", PROTOCOL, DIFFERENCES)
     names = PAIRS[:1] if given.quick else PAIRS
@@ -224,7 +225,7 @@ def main() -> None:
         for way in (GROUPS, SINGLE, OPTIMUM)
     ]
     report.add(
-        "Groups that were chosen, their number, and percent of the words in them", ["pair", "", *kinds[:-1]], made
+        "Chosen groups, their number, and the percentage of the words that they cover", ["pair", "", *kinds[:-1]], made
     )
     details = {
         name: {
@@ -243,12 +244,12 @@ def main() -> None:
 
 
 def described(label: str, groups: Groups) -> str:
-    """The name of a set of groups, their number, and how many words they cover."""
+    """The name of a set of groups, their number, and the percentage of words that they cover."""
     return f"{label}: {len(groups):,}, {100.0 * len(np.unique(groups.indices)) / groups.n_features:.0f} %"
 
 
 def draw(figure: Any, accuracies: dict[str, dict[str, dict[str, float]]]) -> None:
-    """One panel for each pair: the ways to fit as bars, and the paper's figure as a black mark."""
+    """Draw one panel for each pair: bars for the ways to fit, and a black mark for the paper."""
     panels = figure.subplots(1, len(accuracies), sharey=True, squeeze=False)[0]
     for axes, (name, found) in zip(panels, accuracies.items(), strict=True):
         places = np.arange(len(found))

@@ -1,4 +1,4 @@
-"""Where the sentence regularizer's published algorithm gets its accuracy: a figure from the results of the full run.
+"""Draw where the published algorithm of the sentence regularizer gets its accuracy, from the results of the full run.
 
 python examples/papers/yogatama_smith_2014.py --json yogatama.json
 python examples/papers/truncation.py yogatama.json truncation.png
@@ -15,7 +15,7 @@ PATH = ": the published algorithm by iterations"
 
 
 def paths(content: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """For each pair the rows of its table, the last of which is the optimum."""
+    """The table rows of each pair; the last row is the optimum."""
     tables = {name.removesuffix(PATH): table for name, table in content["tables"].items() if name.endswith(PATH)}
     return {
         pair: [dict(zip(table["header"], row, strict=True)) for row in table["rows"]] for pair, table in tables.items()
@@ -23,7 +23,7 @@ def paths(content: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 
 def draw(figure: Any, found: dict[str, list[dict[str, Any]]]) -> None:
-    """Test accuracy, distance from the optimum and likeness to a weighted ridge, by iterations."""
+    """Plot test accuracy, distance from the optimum and similarity to the weighted ridge, by iterations."""
     panels = figure.subplots(1, 3)
     for number, (pair, rows) in enumerate(found.items()):
         *steps, optimum = rows
@@ -50,10 +50,10 @@ def draw(figure: Any, found: dict[str, list[dict[str, Any]]]) -> None:
 
 
 def main() -> None:
-    """Read the results, draw."""
+    """Read the results and draw the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", type=Path, help="the JSON file of yogatama_smith_2014.py")
-    parser.add_argument("figure", type=Path, help="where to draw")
+    parser.add_argument("results", type=Path, help="the JSON file written by yogatama_smith_2014.py")
+    parser.add_argument("figure", type=Path, help="the file of the figure")
     given = parser.parse_args()
     import matplotlib
 

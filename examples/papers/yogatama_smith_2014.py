@@ -2,9 +2,9 @@
 
     python examples/papers/yogatama_smith_2014.py --json yogatama.json --figure yogatama.png
 
-The sentence regularizer is run twice: at the certified optimum of its convex problem, and by the published algorithm,
-which stops long before. Ridge and elastic net with squares weighted by the number of sentences of each word (the latter
-is where the algorithm stands after one iteration) show what the difference is made of.
+The sentence regularizer is used twice: at the certified optimum of its convex problem, and with the published
+algorithm, which stops long before the optimum. Two baselines explain the difference: ridge and elastic net with squares
+weighted by the number of sentences of each word. The weighted elastic net is the first iterate of the algorithm.
 """
 
 from __future__ import annotations
@@ -40,65 +40,70 @@ PAPER = {
     "computer": {"lasso": 85.84, "ridge": 86.74, "elastic net": 87.13, "sentences": 90.86},
 }
 PROTOCOL = (
-    "20 Newsgroups by date, headers kept, counts of words (letters only) that occur in at least 2 training documents",
-    "hyperparameters by accuracy on a fifth of the training documents, drawn at random; ties to the sparsest model",
-    "the chosen model is fitted on all training documents and tested once",
-    "strengths 0.01, 0.1, 1, 10; for the published algorithm both strengths 0.01, 0.1, 1, rho 0.1, 1, 10, 100, and 10 "
-    "iterations; the best third of these 36 on the development documents also 30, the best four of those also 100",
-    "sentences by Punkt, trained on the documents; those with the same words are merged for the optimum (the same "
-    "penalty) and count as many in the published algorithm, which ends before its stop where its residuals are 0.001",
+    "20 Newsgroups, split by date, with headers. Features are counts of words (letters only) that occur in at least "
+    "2 training documents.",
+    "Hyperparameters are chosen by accuracy on a random fifth of the training documents (the development "
+    "documents); ties go to the sparsest model.",
+    "The chosen model is fitted on all training documents and tested once.",
+    "Strengths are 0.01, 0.1, 1, 10. For the published algorithm, both strengths are 0.01, 0.1, 1 and rho is 0.1, "
+    "1, 10, 100, with 10 iterations. The best third of these 36 runs on the development documents continue to 30 "
+    "iterations, and the best four of those to 100.",
+    "Sentences are split by Punkt, trained on the documents. Sentences with the same words are merged for the "
+    "optimum (the penalty is the same) and count with their multiplicity in the published algorithm. The algorithm "
+    "ends early if its residuals fall to 0.001.",
 )
 DIFFERENCES = (
-    "the paper does not say how it tokenised, split sentences and chose its development documents",
-    "the paper's grid is not given in full; this one is coarse",
-    "the w-step of the algorithm is solved by Newton steps, not by proximal gradient steps: the same minimiser, sooner",
+    "The paper does not say how it tokenised the text, split sentences and chose its development documents.",
+    "The paper does not give its grid in full; ours is coarse.",
+    "The w-step of the algorithm uses Newton steps instead of proximal gradient steps. The minimiser is the same "
+    "and is found faster.",
 )
 
 
 def grids(quick: bool) -> tuple[list[dict[str, float]], list[dict[str, float]]]:
-    """The points to try for models with one strength and with two, strongest penalties first."""
+    """The grids for models with one strength and with two, strongest penalties first."""
     single = [{"strength": s} for s in strengths(quick)]
     return single, [{"first": a, "second": b} for a, b in itertools.product(strengths(quick), repeat=2)]
 
 
 class Models:
-    """The problems of the table for one pair; the groups are made once for each part."""
+    """The problems of the table for one pair; the groups are built once for each part."""
 
     def __init__(self, pair: Pair) -> None:
         self.pair = pair
         self.groups = sentence_groups(pair)
 
     def lasso(self, part: Part, point: dict[str, float]) -> csr.Problem:
-        """Absolute values."""
+        """L1 penalty."""
         return csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + point["strength"] * csr.L1())
 
     def ridge(self, part: Part, point: dict[str, float]) -> csr.Problem:
-        """Squares."""
+        """Squared L2 penalty."""
         return csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + point["strength"] * csr.Ridge())
 
     def elastic_net(self, part: Part, point: dict[str, float]) -> csr.Problem:
-        """Both."""
+        """L1 and squared L2 penalties."""
         penalty = point["first"] * csr.L1() + point["second"] * csr.Ridge()
         return csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + penalty)
 
     def sentences(self, part: Part, point: dict[str, float]) -> csr.Problem:
-        """One group for each sentence, and absolute values."""
+        """One group for each sentence, plus an L1 penalty."""
         penalty = point["first"] * csr.GroupLasso(self.groups[id(part)]) + point["second"] * csr.L1()
         return csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + penalty)
 
     def counts(self, part: Part) -> Any:
-        """The number of sentences of each word, at least 1."""
+        """The number of sentences that contain each word, at least 1."""
         groups = self.groups[id(part)]
         number = np.bincount(groups.indices, np.repeat(groups.weights, groups.sizes), minlength=part.X.shape[1])
         return np.maximum(number, 1.0)
 
     def weighted_ridge(self, part: Part, point: dict[str, float]) -> csr.Problem:
-        """Squares, weighted by the number of sentences of each word."""
+        """Squared L2 penalty, weighted by the number of sentences of each word."""
         penalty = point["strength"] * csr.Ridge(self.counts(part))
         return csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + penalty)
 
     def weighted_elastic_net(self, part: Part, point: dict[str, float]) -> csr.Problem:
-        """The same and absolute values: the first iteration of the algorithm, with rho twice the second strength."""
+        """Weighted ridge plus an L1 penalty: the first iterate of the algorithm if rho is twice the second strength."""
         penalty = point["first"] * csr.L1() + point["second"] * csr.Ridge(self.counts(part))
         return csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + penalty)
 
@@ -107,7 +112,7 @@ PUBLISHED, OPTIMUM, WEIGHTED = "sentences, published", "sentences, optimum", "ri
 
 
 def run_pair(name: str, given: Any) -> tuple[dict[str, Fit], dict[str, Any]]:
-    """All models of one pair, and what the published algorithm does."""
+    """All models of one pair, and the path of the published algorithm."""
     pair, (single, double) = load_pair(name, given.data_home, given.quick, given.seed), grids(given.quick)
     models, fits, tried = Models(pair), {}, []
     for model, make, points in (
@@ -130,14 +135,14 @@ def run_pair(name: str, given: Any) -> tuple[dict[str, Fit], dict[str, Any]]:
     return fits, {"tried": tried, "path": path}
 
 
-#: Iterations at which the published algorithm is looked at.
+#: Iterations at which the published algorithm is evaluated.
 STOPS = (1, 2, 3, 5, 10, 20, 30, 50, 100)
 
 
 def path_of(pair: Pair, models: Models, fits: dict[str, Fit], stops: tuple[int, ...]) -> list[dict[str, float]]:
-    """Where the published algorithm, as chosen, is after some iterations on all training documents.
+    """The state of the chosen published algorithm after given numbers of iterations on all training documents.
 
-    The optimum is that of the very problem it runs on, not the one that was chosen for the optimum.
+    The optimum is that of the same problem, not the optimum with strengths chosen for itself.
     """
     chosen, part = fits[PUBLISHED].chosen, pair.whole
     problem = models.sentences(part, chosen)
@@ -167,7 +172,7 @@ def path_of(pair: Pair, models: Models, fits: dict[str, Fit], stops: tuple[int, 
 
 
 def main() -> None:
-    """Run the pairs and print the paper's table beside ours."""
+    """Run the pairs and print the paper's table next to ours."""
     given = options(__doc__)
     report = Report("Yogatama and Smith 2014, Table 2", PROTOCOL, DIFFERENCES)
     ran = {name: run_pair(name, given) for name in (PAIRS[:1] if given.quick else PAIRS)}
@@ -198,7 +203,7 @@ def main() -> None:
         ],
     )
     report.add(
-        "Development accuracy in percent of what was chosen",
+        "Development accuracy of the chosen models in percent",
         ["pair", *models],
         [[name, *(fits[model].development for model in models)] for name, fits in results.items()],
     )
@@ -212,13 +217,13 @@ def main() -> None:
 
 
 def correlation(one: Any, other: Any) -> float:
-    """The cosine of two vectors of weights."""
+    """The cosine of two weight vectors."""
     scale = float(np.linalg.norm(one) * np.linalg.norm(other))
     return float(one @ other) / scale if scale > 0 else 0.0
 
 
 def draw(figure: Any, accuracies: dict[str, dict[str, float]]) -> None:
-    """Accuracies as bars, the paper's as black marks."""
+    """Draw our accuracies as bars and the paper's as black marks."""
     axes = figure.subplots()
     models = list(next(iter(accuracies.values())))
     width = 0.84 / len(models)
