@@ -1,4 +1,4 @@
-"""Structured regularization: write the model once, get the reference optimum, the fast solution and the proof."""
+"""Structured regularization: write a model once; get the reference optimum, a fast solution and a proof."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -110,7 +110,7 @@ __all__ = [
     "verify",
 ]
 
-# scikit-learn takes longer to import than all the rest: what needs it is loaded when it is first asked for.
+# Importing scikit-learn takes longer than importing everything else, so modules that need it are loaded on first use.
 _ESTIMATORS = {
     "DissimilaritySVC",
     "FeatureNetworkClassifier",

@@ -14,7 +14,7 @@ from cvxstructreg.crosscheck.command import DESCRIPTION, add_arguments, crossche
 from cvxstructreg.solvers import registry
 from cvxstructreg.verification import Report, table, verify
 
-#: The names of the methods, here so that ``--help`` needs no data.
+#: The names of the methods. They are listed here so that ``--help`` loads no data.
 METHOD_NAMES = (
     "feature-network",
     "laplacian-elastic-net",
@@ -37,11 +37,11 @@ def _parser() -> argparse.ArgumentParser:
     check = commands.add_parser(
         "verify",
         help="solve a small instance of each method with every solver and compare with CVXPY",
-        description="Solves a small but real instance of each of the five methods with the CVXPY reference and with "
-        "every solver that accepts it. Exit code 1 if any two disagree beyond their certificates.",
+        description="Solves a small instance of each of the five methods, on real data, with the CVXPY reference and "
+        "with every solver that accepts it. Exits with code 1 if two results differ by more than their certificates allow.",
     )
     check.add_argument("--method", action="append", choices=METHOD_NAMES, help="only this method (may be repeated)")
-    check.add_argument("--solvers", type=_names, metavar="A,B", help="only these solvers, beside the reference")
+    check.add_argument("--solvers", type=_names, metavar="A,B", help="only these solvers, in addition to the reference")
     check.add_argument("--tol", type=_positive, default=1e-6, help="certified relative gap to reach (default 1e-6)")
     check.add_argument("--json", action="store_true", help="print a list of records instead of the table")
     summary = "solve random problems with every solver and compare with textbook formulas"
@@ -65,12 +65,12 @@ def _positive(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"a positive number is needed, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a positive number, got {text!r}")
     return value
 
 
 def _verify(options: argparse.Namespace) -> int:
-    from cvxstructreg.instances import METHODS  # loads the data of scikit-learn
+    from cvxstructreg.instances import METHODS  # loads scikit-learn's data sets
 
     reports = []
     for method in options.method or METHODS:
@@ -96,9 +96,9 @@ def _verify(options: argparse.Namespace) -> int:
 def _verdict(reports: list[Report], tol: float) -> str:
     bad = sum(not report.agrees for report in reports)
     if bad:
-        return f"{bad} of {len(reports)} methods do NOT agree within their certificates:"
+        return f"{bad} of {len(reports)} methods have solvers that do NOT agree within their certificates:"
     methods = "1 method" if len(reports) == 1 else f"{len(reports)} methods"
-    return f"{methods}, all solvers in agreement; every gap is certified within {tol:g} of the optimum."
+    return f"{methods}, all solvers agree; every certified relative gap is at most {tol:g}."
 
 
 def _finite(record: dict[str, Any]) -> dict[str, Any]:

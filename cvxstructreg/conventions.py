@@ -1,12 +1,13 @@
-"""The strengths of other libraries in the convention of this one, and back.
+"""Convert penalty strengths between other libraries and this one.
 
-Here a loss is a SUM over rows, times sample weights, and the penalties are the formulas of their docstrings::
+In this library a loss is a SUM over rows, each times its sample weight, and a penalty is the formula in its docstring::
 
     sum_i s_i loss_i + l1 ||w||_1 + ridge ||w||^2        (squared loss: 1/2 (f_i - y_i)^2; no 1/2 in the ridge)
 
-Others take a mean over rows, put one half before squares, or put the strength before the loss. Every function names the
-formula it translates; ``n`` is the number of rows, or the sum of their sample weights. Strengths are exact, so that the
-same data gives the same optimum; intercepts are free on both sides (liblinear penalises its own).
+Other libraries take a mean over rows, put a factor 1/2 before squares, or put the strength before the loss. Each
+function states the formula it converts; ``n`` is the number of rows, or the sum of their sample weights. The conversion
+is exact: the same data gives the same optimum. Intercepts are not penalised on either side (except in liblinear, which
+penalises its intercept).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ __all__ = [
 
 
 class Strengths(NamedTuple):
-    """``l1 * L1() + ridge * Ridge()`` beside a sum of losses."""
+    """``l1 * L1() + ridge * Ridge()``, added to a sum of losses."""
 
     l1: float
     ridge: float
@@ -44,7 +45,7 @@ class Strengths(NamedTuple):
 def from_sklearn_logistic(C: float, l1_ratio: float = 0.0) -> Strengths:
     """C sum_i loss_i + l1_ratio ||w||_1 + (1 - l1_ratio)/2 ||w||^2: LogisticRegression of scikit-learn and of celer.
 
-    celer's is the one with l1_ratio=1.
+    celer's LogisticRegression has l1_ratio=1.
 
     Examples
     --------
@@ -99,7 +100,7 @@ def to_mean_loss(l1: float, ridge: float, n: float) -> dict[str, float]:
 
 
 def from_sklearn_ridge(alpha: float) -> Strengths:
-    """sum_i (f_i - y_i)^2 + alpha ||w||^2: Ridge and RidgeClassifier of scikit-learn, without one half at the loss.
+    """sum_i (f_i - y_i)^2 + alpha ||w||^2: Ridge and RidgeClassifier of scikit-learn, with no factor 1/2 in the loss.
 
     Examples
     --------
@@ -121,9 +122,9 @@ def to_sklearn_ridge(ridge: float) -> dict[str, float]:
 
 
 def from_sklearn_svc(C: float, n: float | None = None) -> dict[str, float]:
-    """C sum_i hinge_i + 1/2 ||h||_K^2: SVC of scikit-learn; gives ``lam1`` of MixedGraphClassifier (a sum of losses).
+    """C sum_i hinge_i + 1/2 ||h||_K^2: SVC of scikit-learn to ``lam1`` of MixedGraphClassifier (a sum of losses).
 
-    With ``n``, the number of labelled rows, it is lam1 of a *mean* loss, 1/n sum_i hinge_i + lam1 ||h||_K^2.
+    If ``n``, the number of labelled rows, is given, lam1 is that of a *mean* loss, 1/n sum_i hinge_i + lam1 ||h||_K^2.
 
     Examples
     --------
@@ -147,8 +148,8 @@ def to_sklearn_svc(lam1: float, n: float | None = None) -> dict[str, float]:
 def from_glum(alpha: float, n: float, l1_ratio: float = 0.0) -> dict[str, float]:
     """1/n sum_i loss_i + alpha l1_ratio ||w||_1 + alpha (1 - l1_ratio)/2 w'P2w: glum's GeneralizedLinearRegressor.
 
-    Gives ``lam1`` and ``lam2`` of the Laplacian elastic nets, whose L stands where P2 does (``normalized=False`` for
-    P2 = graph.laplacian()). Families "normal" and "binomial".
+    Returns ``lam1`` and ``lam2`` of the Laplacian elastic nets, where L takes the place of P2 (``normalized=False`` for
+    P2 = graph.laplacian()). Valid for the families "normal" and "binomial".
 
     Examples
     --------
@@ -173,7 +174,7 @@ def to_glum(lam1: float, lam2: float, n: float) -> dict[str, float]:
 def from_skglm_group_lasso(alpha: float, n: float) -> dict[str, float]:
     """1/(2n) ||y - f||^2 + alpha sum_g weights_g ||w_g||: GroupLasso of skglm and celer.
 
-    Gives ``lam_group`` of GroupLassoRegressor; weights of groups are the same on both sides, 1 by default.
+    Returns ``lam_group`` of GroupLassoRegressor. Group weights are the same on both sides, 1 by default.
 
     Examples
     --------
@@ -197,10 +198,10 @@ def to_skglm_group_lasso(lam_group: float, n: float) -> dict[str, float]:
 def from_group_lasso(group_reg: float, l1_reg: float, n: float, scale_reg: str = "group_size") -> dict[str, Any]:
     """1/(2n) sum_i loss_i + group_reg sum_g c_g ||w_g|| + l1_reg ||w||_1: the package group-lasso, version 1.5.
 
-    c_g is the square root of the group size for ``scale_reg="group_size"``, its default, and 1 for "none". Gives the
-    parameters of GroupLassoClassifier and GroupLassoRegressor. The documentation of that package has 1/n in place of
-    1/(2n), but its steps go along half the gradient, so that its results are those of the formula above. Its classifier
-    has a column of weights for each of *two* classes too: only with three or more is it the same model.
+    c_g is the square root of the group size for ``scale_reg="group_size"``, its default, and 1 for "none". Returns
+    the parameters of GroupLassoClassifier and GroupLassoRegressor. The documentation of that package says 1/n instead
+    of 1/(2n), but its steps use half the gradient, so its results are those of the formula above. For two classes its
+    classifier fits a column of weights for *each* class, so the models are the same only for three or more classes.
 
     Examples
     --------
@@ -209,7 +210,7 @@ def from_group_lasso(group_reg: float, l1_reg: float, n: float, scale_reg: str =
     """
     if scale_reg not in ("group_size", "none", None):
         raise ValueError(
-            f"scale_reg must be 'group_size' or 'none', got {scale_reg!r}; for others give group_weights yourself"
+            f"scale_reg must be 'group_size' or 'none', got {scale_reg!r}; for others set group_weights yourself"
         )
     n = _positive(n, "n")
     return {
@@ -228,7 +229,9 @@ def to_group_lasso(lam_group: float, lam_l1: float, n: float, group_weights: str
     {'group_reg': 0.05, 'l1_reg': 0.01, 'scale_reg': 'group_size'}
     """
     if group_weights not in ("sqrt", None):
-        raise ValueError(f"group_weights must be 'sqrt' or None, got {group_weights!r}; others have no name there")
+        raise ValueError(
+            f"group_weights must be 'sqrt' or None, got {group_weights!r}; group-lasso has no name for other weights"
+        )
     n = _positive(n, "n")
     return {
         "group_reg": _nonnegative(lam_group, "lam_group") / (2.0 * n),
@@ -257,5 +260,5 @@ def _ratio(l1_ratio: float) -> float:
 
 def _some(total: float) -> float:
     if total == 0:
-        raise ValueError("no penalty at all has no counterpart with a ratio; one of the strengths must be positive")
+        raise ValueError("both strengths are zero, so l1_ratio is undefined; make at least one of them positive")
     return total

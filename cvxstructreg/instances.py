@@ -1,4 +1,4 @@
-"""A small but real instance of each of the five methods, from data that need no download."""
+"""A small instance of each of the five methods, on real data that need no download."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cvxstructreg.penalties import L1, Dissimilarity, FeatureNetwork, GroupLasso
 
 
 def feature_network() -> Problem:
-    """Breast cancer: mean, error and worst value of each measurement are neighbours of each other."""
+    """Breast cancer: the mean, error and worst value of each measurement are linked to each other."""
     data = load_breast_cancer()
     names = [str(name) for name in data.feature_names]
     measurement = [" ".join(word for word in name.split() if word not in ("mean", "error", "worst")) for name in names]
@@ -32,7 +32,7 @@ def feature_network() -> Problem:
 
 
 def laplacian_elastic_net() -> Problem:
-    """Digits 3 against 8: sparse weights of pixels, smooth over the 8 x 8 grid by the normalized Laplacian."""
+    """Digits 3 against 8: sparse pixel weights, smoothed over the 8 x 8 grid by the normalized Laplacian."""
     data = load_digits()
     kept = np.isin(data.target, (3, 8))
     pixel = np.arange(64).reshape(8, 8)
@@ -44,7 +44,7 @@ def laplacian_elastic_net() -> Problem:
 
 
 def mixed_graph() -> Problem:
-    """Digits 4 against 9, 20 of 240 labelled: nearest neighbours similar, 30 known pairs dissimilar, hinge loss."""
+    """Digits 4 against 9, 20 of 240 labelled: nearest neighbours are similar, 30 known pairs dissimilar; hinge loss."""
     data = load_digits()
     rows = np.flatnonzero(np.isin(data.target, (4, 9)))[:240]
     X, y = data.data[rows] / 16.0, data.target[rows]
@@ -74,7 +74,7 @@ def multiclass_dissimilarity() -> Problem:
 
 
 def sentence_group_lasso() -> Problem:
-    """A small corpus about sky and kitchen: one group for the words of each sentence, overlapping, and L1."""
+    """A small corpus about sky and kitchen: one (overlapping) group for the words of each sentence, and L1."""
     corpus = load_corpus()
     vectorizer = CountVectorizer(min_df=2)
     X = vectorizer.fit_transform(corpus.data).astype(float)

@@ -1,4 +1,4 @@
-"""Verifying solvers: certificates for weights from anywhere, and all solvers side by side with the reference."""
+"""Verification: certify weights from any source, and compare all solvers with the reference."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from cvxstructreg.runtime.quiet import muted
 from cvxstructreg.solvers import InaccurateWarning, registry, solve
 from cvxstructreg.solvers.reference import NAME as REFERENCE
 
-#: Iterations and seconds that a solver has to reach the tolerance when it is verified.
+#: Limits, in iterations and seconds, for a solver to reach the tolerance when it is verified.
 MAX_ITER, TIME_LIMIT = 100_000, 120.0
-#: Steps of the search for a dual point from the point alone, where no solver has found one.
+#: Iterations of the search for a dual point when no solver has found one.
 SWEEPS = 5000
-#: Iterations of the run before, in which all of its loops are compiled.
+#: Iterations of the warm-up run, which compiles all loops of a solver.
 WARM_UP = 200
 
 
@@ -32,12 +32,12 @@ def certify(
     tol: float = 1e-6,
     search: bool = True,
 ) -> Certificate:
-    """How far given weights are from the optimum of a problem, whoever found them.
+    """Bound how far given weights, from any source, are from the optimum of a problem.
 
     Parameters
     ----------
     problem : Problem
-        The problem they should solve.
+        The problem that the weights should solve.
     coef, intercept
         The weights, shape (d,) or (d, k), and the intercept(s).
     dual : dict, optional
@@ -45,14 +45,14 @@ def certify(
     tol : float
         The relative gap below which a bound is tight enough.
     search : bool
-        Where the point itself gives no tight bound (it is not optimal, or a term such as the hinge loss does not
-        determine its dual point), look for a better dual point with the solvers of the library. The bound stays
-        valid whatever they return, as it is recomputed from the dual point.
+        Whether to look for a better dual point with the library's solvers if the point itself gives no tight bound
+        (because it is not optimal, or because a term such as the hinge loss does not determine its dual point). The
+        bound is valid whatever they return, because it is recomputed from the dual point.
 
     Returns
     -------
     Certificate
-        With ``gap`` an upper bound of ``objective - optimum``.
+        Its ``gap`` is an upper bound on ``objective - optimum``.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def certify(
         tight = other.kind != "kkt" and other.relative_gap <= tol
         if tight:
             break
-    if tight:  # no search for a dual point can give a bound that is higher by more than tol
+    if tight:  # no dual point can raise the bound by more than tol
         return certify_point(problem, theta, b, dual, known_bound=found)
     return certify_point(problem, theta, b, dual, known_bound=found, sweeps=SWEEPS)
 
@@ -100,15 +100,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """All solvers that accept a problem, beside the reference. Print it.
+    """Results of all solvers that accept a problem, compared with the reference. Print it to see the table.
 
     Attributes
     ----------
     rows : tuple of Row
-        The reference first. ``seconds`` are of a second run, so that no solver's compilation is in them; ``distance``
+        The reference first. ``seconds`` are those of a second run, which excludes compilation; ``distance``
         is ``(objective - reference objective) / scale``.
     refusals : dict
-        Why other solvers did not take part.
+        Why each of the other solvers refused the problem.
     disagreements : tuple of str
         One line for every pair whose objectives cannot both be right, and for every solver without a certificate.
     """
@@ -123,7 +123,7 @@ class Report:
         return not self.disagreements
 
     def records(self) -> list[dict[str, Any]]:
-        """One dictionary for each row."""
+        """Return one dictionary for each row."""
         return [asdict(row) for row in self.rows]
 
     def __str__(self) -> str:
@@ -145,9 +145,9 @@ def verify(
     problem : Problem
         Small enough for CVXPY.
     solvers : iterable of str, optional
-        Only these (the reference is always there).
+        The solvers to run (the reference is always included).
     tol : float
-        The certified relative gap each must reach.
+        The certified relative gap that each solver must reach.
     method : str
         A name for the table.
 
@@ -162,12 +162,12 @@ def verify(
     accepted = [module.NAME for module in registry.accepting(problem)]
     chosen = accepted if solvers is None else list(solvers)
     for name in chosen:
-        registry.choose(problem, name)  # an unknown name or a refusal is an error when asked for by name
+        registry.choose(problem, name)  # raise if a solver given by name is unknown or refuses
     with muted(InaccurateWarning):
         solutions = [solve(problem, REFERENCE, tol=tol)]
         for name in chosen:
             if name != REFERENCE:
-                solve(problem, name, tol=tol, max_iter=WARM_UP)  # compiled loops are loaded before the clock starts
+                solve(problem, name, tol=tol, max_iter=WARM_UP)  # compile before timing
                 accurate: dict[str, Any] = getattr(registry.choose(problem, name), "ACCURATE", {})
                 found = solve(problem, name, tol=tol, max_iter=MAX_ITER, time_limit=TIME_LIMIT, **accurate)
                 solutions.append(found)
@@ -195,15 +195,15 @@ def verify(
 
 
 def disagreements(certificates: Mapping[str, Certificate], tol: float, scale: float, method: str) -> list[str]:
-    """A line for every solver without certificate and every pair that cannot both be right."""
+    """Return a line for every uncertified solver and every pair of results that cannot both be right."""
     lines = [
-        f"NOT CERTIFIED {method}: {name} has {certificate}, wanted {tol:g}"
+        f"NOT CERTIFIED {method}: {name} has {certificate}, expected at most {tol:g}"
         for name, certificate in certificates.items()
         if not certificate.error <= tol
     ]
     slack = 1e-12 * scale
     for name, certificate in certificates.items():
-        # for kind "kkt" there is no bound: the tolerance stands in for it
+        # a certificate of kind "kkt" has no bound: use the tolerance instead
         bound = certificate.lower_bound if certificate.kind != "kkt" else certificate.objective - tol * scale
         if certificate.gap < 0:
             lines.append(f"DISAGREEMENT {method}: {name} has a negative gap {certificate.gap:g}")
@@ -222,7 +222,7 @@ def size_of(problem: Problem) -> str:
 
 
 def table(reports: Iterable[Report]) -> list[str]:
-    """The lines of one table for several reports."""
+    """Return the lines of one table for several reports."""
     head = ("method", "size", "solver", "objective", "certified gap", "to reference", "seconds", "x CVXPY")
     body = []
     for report in reports:

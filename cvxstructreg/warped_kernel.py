@@ -1,4 +1,4 @@
-"""A kernel that knows a graph of the examples, for use with any kernel machine."""
+"""A kernel that includes a graph on the examples, for use with any kernel machine."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from cvxstructreg.solvers.kernels.warp import GraphOperator, Warp
 
 
 class WarpedKernel:
-    """k'(x, z) = k(x, z) - k_x'(I + M gram)^-1 M k_z: a kernel warped by a graph of the examples.
+    """k'(x, z) = k(x, z) - k_x'(I + M gram)^-1 M k_z: a kernel warped by a graph on the examples.
 
-    M is ``strength`` times the matrix of the graph, and k' the kernel of the norm
+    M is ``strength`` times the matrix of the graph, and k' is the kernel of the norm
 
         ||h||^2 + strength * sum over edges |W_ij| (h(x_i) - s_ij h(x_j))^2
 
     (Sindhwani, Niyogi and Belkin 2005; with dissimilarity edges Goldberg, Zhu and Wright 2007). A support vector
     machine with k' and C = 1 / (2 lam1) is manifold regularization with hinge loss, strength = lam2 / lam1, a free
-    intercept and the graph on h. Between training examples k' is computed as gram (I + M gram)^-1, not by the
-    subtraction above, which loses digits when the graph leaves little of the kernel.
+    intercept and the graph on h. Between training examples k' is computed as gram (I + M gram)^-1: the subtraction
+    above loses digits if k' is much smaller than k.
 
     Parameters
     ----------
@@ -41,18 +41,18 @@ class WarpedKernel:
         The kernel matrix of all examples, labelled or not, or a kernel function such as
         ``sklearn.metrics.pairwise.rbf_kernel``, which needs ``X``.
     graph : Graph, Laplacian, Quadratic or matrix M
-        On the n examples. A Graph stands for its Laplacian; ``Laplacian(graph, normalized=True, power=5)`` says more.
+        On the n examples. A Graph means its Laplacian; pass ``Laplacian(graph, normalized=True, power=5)`` for options.
     strength : float
         lam2 / lam1.
     X : array of n rows, optional
         The examples, for a kernel function.
     on_scores : bool
-        Whether the graph acts on f = h + b rather than on h, b being the intercept. Then k' gets a further term
-        u(x) u(z) / s and is to be used *without* an intercept of the machine. It needs a graph that a constant does not
-        satisfy: one with dissimilarity edges.
+        Whether the graph acts on f = h + b, where b is the intercept, and not on h. Then k' has a further term
+        u(x) u(z) / s; use it with a machine *without* an intercept. The graph must have dissimilarity edges, so that
+        it penalises constants.
     psd : bool
-        Whether the kernel is known to be positive semidefinite by construction, so that it need not be proved, as in
-        :class:`cvxstructreg.Kernel`, whose repair of a matrix that round-off made indefinite holds here too.
+        Whether the kernel is positive semidefinite by construction, so that no proof is needed. As in
+        :class:`cvxstructreg.Kernel`, a matrix that round-off made indefinite is repaired.
 
     Examples
     --------
@@ -77,13 +77,15 @@ class WarpedKernel:
         self.function: Callable[[Any, Any], Array] | None = kernel if callable(kernel) else None
         if self.function is not None:
             if X is None:
-                raise ValueError("a kernel function needs the examples: pass X, or a kernel matrix in its place")
+                raise ValueError(
+                    "a kernel function needs the examples: pass X, or pass a kernel matrix instead of the function"
+                )
             n = int(np.shape(X)[0])
             remedy = "use a linear model, or fewer examples"
             require_memory(8.0 * n * n, f"the kernel matrix of {n:,} examples", remedy)
             kernel = self.function(X, X)
         elif X is not None:
-            raise ValueError("X goes with a kernel function; a kernel matrix has all that is needed of it")
+            raise ValueError("X is only used with a kernel function; leave out X when you pass a kernel matrix")
         self.X = X
         self._model = Kernel(kernel, psd=psd).convex()
         self._gram: Array = self._model.design
@@ -99,7 +101,7 @@ class WarpedKernel:
         size = float(strength) * form.trace_bound / self.n
         if self.on_scores and np.abs(self._pull).max() <= 1e-12 * size:
             raise ValueError(
-                "on_scores=True needs a graph with dissimilarity edges: this one is content with any constant, so that "
+                "on_scores=True needs a graph with dissimilarity edges: constants cost nothing on this graph, so "
                 "the intercept is free; use on_scores=False and a machine with an intercept"
             )
         warn_if_graph_dominates(self.operator, self._gram)
@@ -115,7 +117,7 @@ class WarpedKernel:
         return shift, u, s
 
     def gram(self, rows: Any = None, columns: Any = None) -> Array:
-        """k' between training examples: ``rows`` x ``columns``, which are the rows by default; all without either."""
+        """Return k' between the training examples ``rows`` (default: all) and ``columns`` (default: the same rows)."""
         chosen = self._indices(rows, "rows")
         others = chosen if columns is None else self._indices(columns, "columns")
         require_memory(16.0 * self.n * len(others), f"{len(others):,} columns of a warped kernel", "ask for fewer")
@@ -130,7 +132,10 @@ class WarpedKernel:
         return np.asarray(result)
 
     def factor(self) -> Array:
-        """R with k' = R R' between all training examples: positive semidefinite by construction, at n^3 a few times."""
+        """Return R with k' = R R' between all training examples, at a cost of a few n^3 operations.
+
+        R R' is positive semidefinite by construction.
+        """
         require_memory(
             32.0 * self.n * self.n, f"a factor of the warped kernel of {self.n:,} examples", "use gram(rows)"
         )
@@ -144,10 +149,10 @@ class WarpedKernel:
         return np.asarray(R)
 
     def between(self, points: Any, columns: Any = None) -> Array:
-        """k' between any points and training examples (``columns``, all by default).
+        """Return k' between any points and training examples (``columns``, all by default).
 
-        ``points`` are examples where the kernel is a function, else rows of the kernel between them and all n training
-        examples.
+        ``points`` are examples if the kernel is a function, and otherwise rows of the kernel between the points and all
+        n training examples.
         """
         others = self._indices(columns, "columns")
         rows = self._rows(points)
@@ -161,15 +166,17 @@ class WarpedKernel:
         return np.asarray(result)
 
     def function_of(self, dual_coef: Any, rows: Any = None) -> Callable[[Any], Array]:
-        """x -> sum_i dual_coef_i k'(x, x_i) over the training examples ``rows``: n multiplications a point.
+        """x -> sum_i dual_coef_i k'(x, x_i) over the training examples ``rows``: n multiplications per point.
 
         ``dual_coef`` are the coefficients of a kernel machine, such as ``KernelRidge().dual_coef_``, or the product of
-        labels and multipliers of a support vector machine; add its intercept.
+        labels and multipliers of a support vector machine. The intercept is not included.
         """
         chosen = self._indices(rows, "rows")
         coefficients = as_columns(dual_coef, "dual_coef")
         if len(coefficients) != len(chosen):
-            raise ValueError(f"dual_coef has {len(coefficients)} rows for {len(chosen)} training examples")
+            raise ValueError(
+                f"dual_coef has {len(coefficients)} rows, expected one for each of {len(chosen)} training examples"
+            )
         right = np.zeros((self.n, coefficients.shape[1]))
         right[chosen] = coefficients
         theta, shift = self._warp.solve(right), 0.0

@@ -107,7 +107,7 @@ def test_round_trips():
         (lambda: conventions.from_sklearn_logistic(1.0, 2.0), "between 0 and 1"),
         (lambda: conventions.from_mean_loss(-1.0, 10), "alpha must be a finite number of at least 0"),
         (lambda: conventions.from_mean_loss(1.0, "10"), "n must be a finite number"),
-        (lambda: conventions.to_mean_loss(0.0, 0.0, 10), "no penalty at all"),
+        (lambda: conventions.to_mean_loss(0.0, 0.0, 10), "both strengths are zero"),
         (lambda: conventions.from_group_lasso(1.0, 0.0, 10, "inverse_group_size"), "scale_reg must be"),
         (lambda: conventions.to_group_lasso(1.0, 0.0, 10, "size"), "group_weights must be"),
     ],

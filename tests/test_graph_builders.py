@@ -239,7 +239,7 @@ def test_seeds_that_are_missing():
     [
         ({}, ValueError, "no seed"),
         ({"seeds": ["a", "b"], "vocabulary": ["x", "y", "z"]}, ValueError, "none of the 2 seeds"),
-        ({"seeds": ["a"]}, ValueError, "the columns of X have none"),
+        ({"seeds": ["a"]}, ValueError, "the columns of X have no names"),
         ({"seeds": "moon"}, TypeError, "single string"),
         ({"seeds": [7]}, ValueError, "out of range"),
         ({"seeds": [-1]}, ValueError, "out of range"),

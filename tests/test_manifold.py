@@ -652,7 +652,7 @@ def test_an_edge_both_similar_and_dissimilar_is_two_terms():
 
 def test_too_little_memory_is_said_before_it_is_used(monkeypatch):
     monkeypatch.setattr("cvxstructreg.runtime.memory.available_memory", lambda: 1e9)
-    with pytest.raises(MemoryError, match=r"gram as a dense matrix .* needs 320\.0 GB, and 1\.0 GB are available"):
+    with pytest.raises(MemoryError, match=r"gram as a dense matrix .* needs 320\.0 GB, but only 1\.0 GB are available"):
         csr.Kernel(sp.eye_array(200_000))
     with pytest.raises(MemoryError, match="the kernel matrix of 200,000 examples needs"):
         WarpedKernel(lambda X, Z: X @ Z.T, csr.Graph.from_edges([(0, 1)]), X=np.zeros((200_000, 1)))

@@ -112,7 +112,7 @@ def test_a_matrix_in_place_of_the_graph():
 
 BAD = {
     "function without X": (lambda: WarpedKernel(rbf_kernel, GRAPH), ValueError, "a kernel function needs the examples"),
-    "matrix with X": (lambda: WarpedKernel(GRAM, GRAPH, X=X), ValueError, "X goes with a kernel function"),
+    "matrix with X": (lambda: WarpedKernel(GRAM, GRAPH, X=X), ValueError, "X is only used with a kernel function"),
     "sizes": (
         lambda: WarpedKernel(GRAM[:5, :5], GRAPH),
         ValueError,
@@ -132,7 +132,7 @@ BAD = {
     "dual_coef": (
         lambda: WarpedKernel(GRAM, GRAPH).function_of([1.0], [0, 1]),
         ValueError,
-        "dual_coef has 1 rows for 2",
+        "dual_coef has 1 rows, expected one for each of 2",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""What the builders of graphs and groups share: their base class, and how features are named and looked up.
+"""Shared code of the graph and group builders: the base class, and the names of features and their lookup.
 
-It imports checks from :mod:`cvxstructreg.core`. Graphs, groups and the estimators import it.
+This package imports checks from :mod:`cvxstructreg.core`. Graphs, groups and the estimators import this package.
 """

@@ -1,4 +1,4 @@
-"""What all builders of graphs and groups share: cloning that keeps the vocabulary, and a repr with the result."""
+"""Base class of all graph and group builders: clones keep the vocabulary, and the repr shows the result."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Self
 class Builder:
     """Mixin for scikit-learn estimators that learn a graph or groups from data.
 
-    The parameter `vocabulary` says what the columns of X are. It is a fact about the data and not something to be
-    fitted, so a clone keeps it as it is: a fitted vectorizer stays fitted, also in cross-validation.
+    The parameter `vocabulary` names the columns of X. It describes the data and is not fitted, so a clone keeps the
+    vocabulary unchanged: a fitted vectorizer stays fitted, also in cross-validation.
     """
 
     def __sklearn_clone__(self) -> Self:
@@ -23,7 +23,7 @@ class Builder:
         return clone
 
     def _summary(self) -> str:
-        """Return what was found by the fit, in words; empty before."""
+        """Return a one-line description of the fitted result; an empty string before the fit."""
         return ""
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

@@ -1,4 +1,4 @@
-"""The names of the columns of X, from whatever knows them, and the columns of given names."""
+"""The names of the columns of X, and the columns that belong to given names."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _names_of_vectorizer(vectorizer: Any) -> tuple[str, ...]:
     except (ValueError, AttributeError) as error:  # both are scikit-learn's NotFittedError
         raise ValueError(
             f"the {type(vectorizer).__name__} is not fitted, so its vocabulary is unknown; "
-            "fit it on the documents that X is made of"
+            "fit it on the documents from which X is made"
         ) from error
     return checked_names(names, None, "feature") or ()
 
@@ -69,7 +69,7 @@ def _names_of_mapping(mapping: Mapping[Any, Any]) -> tuple[str, ...]:
 
 
 class ColumnFinder:
-    """The columns of given names, found again and again.
+    """Finds the columns that belong to given names.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class ColumnFinder:
         self._position = None if names is None else {name: column for column, name in enumerate(names)}
 
     def find(self, items: Iterable[Any], what: str) -> tuple[NDArray[np.int64], list[str]]:
-        """Return the columns of those items (names or numbers) that are known, and the names that are not."""
+        """Return the columns of the known items (names or numbers), and the names that are unknown."""
         found, unknown = [], []
         for item in items:
             column = self._column(item, what)
@@ -108,7 +108,7 @@ class ColumnFinder:
     def _column(self, item: Any, what: str) -> int | None:
         if isinstance(item, str):
             if self._position is None:
-                raise ValueError(f"{what} {item!r} is a name, but the columns of X have none; pass vocabulary=...")
+                raise ValueError(f"{what} {item!r} is a name, but the columns of X have no names; pass vocabulary=...")
             return self._position.get(item)
         if not isinstance(item, int | np.integer) or isinstance(item, bool):
             raise TypeError(f"a {what} must be a name or a column number, not {item!r}")

@@ -1,4 +1,4 @@
-"""What a running program needs besides numbers: time limits, memory limits, quiet solvers, progress, optional packages.
+"""Runtime support: time limits, memory limits, muted warnings, progress, optional packages.
 
-This is the lowest room: it imports nothing from the package, and every room may import it.
+This is the lowest layer: it imports nothing from the package, and every other layer may import it.
 """

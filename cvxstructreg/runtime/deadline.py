@@ -1,8 +1,8 @@
-"""The time limit of the running solve, for inner loops to ask.
+"""The time limit of the current solve, for inner loops.
 
-The driver sets it once (:func:`within`); a prox, a certificate or a long iteration asks :func:`passed` and ends early
-with what it has, or calls :func:`check` where half a result is no result. Without a time limit both cost next to
-nothing. A context variable holds the limit, so that solves in several threads do not see each other's.
+The driver sets the limit once (:func:`within`). A prox, a certificate or a long iteration calls :func:`passed` and
+stops early with a partial result, or calls :func:`check` if a partial result is useless. Without a time limit both
+calls cost almost nothing. A context variable holds the limit, so solves in different threads have separate limits.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-#: The clock of all limits, in seconds. Tests replace it by one that counts how often it is asked.
+#: The clock of all limits, in seconds. Tests replace this clock by one that counts its calls.
 clock = time.perf_counter
 
 _END: ContextVar[float] = ContextVar("end of the running solve", default=math.inf)
 
 
 class OutOfTimeError(Exception):
-    """The time limit has passed inside a computation that has no result to give yet."""
+    """The time limit passed inside a computation that has no result yet."""
 
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Limit what happens inside to so many seconds; an earlier limit from outside stays.
+    """Limit the ``with`` block to so many seconds; an earlier outer limit stays in force.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def within(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def at_least(seconds: float) -> Iterator[None]:
-    """Allow what happens inside so many seconds from now, even where the limit has passed: for a last certificate."""
+    """Allow the ``with`` block so many seconds from now, even if the limit has passed: for a final certificate."""
     end = _END.get()
     token = _END.set(end if end == math.inf else max(end, clock() + seconds))
     try:
@@ -54,7 +54,7 @@ def at_least(seconds: float) -> Iterator[None]:
 
 
 def remaining() -> float:
-    """Seconds left, at least 0; infinite without a limit."""
+    """Return the seconds left, at least 0; infinite without a limit."""
     end = _END.get()
     return math.inf if end == math.inf else max(0.0, end - clock())
 
@@ -72,7 +72,7 @@ def check() -> None:
 
 
 def clarabel_limit() -> dict[str, float]:
-    """The option with which Clarabel keeps the time limit, if there is one; raises if it has passed already."""
+    """Return the Clarabel option for the remaining time, empty without a limit; raise if the limit has passed."""
     check()
     seconds = remaining()
     return {"time_limit": seconds} if seconds < math.inf else {}

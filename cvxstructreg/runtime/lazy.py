@@ -1,20 +1,20 @@
-"""Attributes that are computed when first asked for, without a lock."""
+"""Attributes that are computed on first access, without a lock."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # to type checkers it is the one of the standard library
+if TYPE_CHECKING:  # type checkers see the class of the standard library
     from functools import cached_property
 else:
 
     class cached_property:  # noqa: N801
-        """As ``functools.cached_property`` of Python 3.12, with one value for all threads.
+        """Like ``functools.cached_property`` of Python 3.12, with one value for all threads.
 
-        Two threads may both compute the value, and both get the one that is stored first. Python 3.11 holds a lock for
-        each property, shared by all instances: a process forked while another thread computes any such value would wait
-        for that lock forever.
+        Two threads may both compute the value; both get the value that is stored first. Python 3.11 holds one lock per
+        property, shared by all instances: a process forked while another thread computes such a value would wait for
+        that lock forever.
 
         Examples
         --------

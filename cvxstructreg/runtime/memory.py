@@ -1,16 +1,16 @@
-"""Memory: whether an array would fit, asked before it is made."""
+"""Check that there is enough memory before a large array is allocated."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-#: Bytes that are not worth asking for.
+#: Requests of fewer bytes are not checked.
 SMALL = 1e8
 
 
 def available_memory() -> float:
-    """Bytes that can be allocated without swapping; infinity where the system does not say."""
+    """Return the bytes that can be allocated without swapping; infinity if the system does not report them."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
@@ -24,17 +24,19 @@ def available_memory() -> float:
 
 
 def require_memory(needed: float, what: str, remedy: str) -> None:
-    """Raise MemoryError, with the sizes and a remedy, if ``needed`` bytes are more than there are.
+    """Raise MemoryError, with the sizes and a remedy, if fewer than ``needed`` bytes are available.
 
     Examples
     --------
     >>> require_memory(8e18, "a matrix of 10^9 rows and columns", "use fewer rows")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    MemoryError: a matrix of 10^9 rows and columns needs 8,000,000,000.0 GB, and ... available; use fewer rows
+    MemoryError: a matrix of 10^9 rows and columns needs 8,000,000,000.0 GB, but only ... available; use fewer rows
     """
     if needed <= SMALL:
         return
     there = available_memory()
     if needed > there:
-        raise MemoryError(f"{what} needs {needed / 1e9:,.1f} GB, and {there / 1e9:,.1f} GB are available; {remedy}")
+        raise MemoryError(
+            f"{what} needs {needed / 1e9:,.1f} GB, but only {there / 1e9:,.1f} GB are available; {remedy}"
+        )

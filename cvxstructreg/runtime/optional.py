@@ -1,4 +1,4 @@
-"""Packages that only some functions need: imported where they are used, with an error that says how to get them."""
+"""Import optional packages where they are used; the error says how to install a missing one."""
 
 from importlib import import_module
 from typing import Any

@@ -1,4 +1,4 @@
-"""A line of progress now and then, for work that takes longer than a moment."""
+"""Progress lines for long computations."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ Item = TypeVar("Item")
 def progress(
     items: Iterable[Item], label: str, total: int, verbose: bool, size: Callable[[Item], int] | None = None
 ) -> Iterator[Item]:
-    """Yield the items; if verbose, print how far they are, at most once a second and at the end.
+    """Yield the items; if verbose, print the progress at most once a second and at the end.
 
     Parameters
     ----------
     items : iterable
     label : str
-        What is being done.
+        The name of the work, printed in front of the counts.
     total : int
         The sum of the sizes of all items.
     verbose : bool
         Whether to print at all.
     size : function of an item, optional
-        How much of the total an item is; 1 by default.
+        The share of an item in the total; 1 by default.
 
     Examples
     --------

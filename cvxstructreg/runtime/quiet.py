@@ -1,4 +1,4 @@
-"""Warnings left out in one thread only: ``warnings.catch_warnings`` changes the filters of all threads."""
+"""Mute warnings in one thread only: ``warnings.catch_warnings`` changes the filters of all threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MUTED: ContextVar[tuple[type[Warning], ...]] = ContextVar("cvxstructreg_muted",
 
 @contextmanager
 def muted(*categories: type[Warning]) -> Iterator[None]:
-    """Leave out the warnings of these categories that :func:`warn` gives here, whatever other threads do.
+    """Mute the warnings of these categories that :func:`warn` issues in this context; other threads are not affected.
 
     Examples
     --------
@@ -30,13 +30,13 @@ def muted(*categories: type[Warning]) -> Iterator[None]:
 
 
 def warn(message: str, category: type[Warning], stacklevel: int = 1) -> None:
-    """``warnings.warn``, unless the category is muted; ``stacklevel`` counts from the caller."""
+    """Call ``warnings.warn`` unless the category is muted; ``stacklevel`` counts from the caller."""
     if not issubclass(category, _MUTED.get()):
         warnings.warn(message, category, stacklevel=stacklevel + 1)
 
 
 class QuietProblem(cp.Problem):
-    """A CVXPY problem that does not warn of inaccurate solutions: certificates, or callers, judge these themselves.
+    """A CVXPY problem that does not warn of inaccurate solutions: certificates or callers judge the accuracy.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class QuietProblem(cp.Problem):
     """
 
     def unpack_results(self, solution: Any, chain: Any, inverse_data: Any) -> None:
-        """Take over the solver's results."""
+        """Store the solver's results."""
         found = chain.invert(solution, inverse_data)
         if found.status in cp.settings.INACCURATE:
             self.unpack(found)
