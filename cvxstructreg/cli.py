@@ -38,7 +38,7 @@ def _parser() -> argparse.ArgumentParser:
         "verify",
         help="solve a small instance of each method with every solver and compare with CVXPY",
         description="Solves a small instance of each of the five methods, on real data, with the CVXPY reference and "
-        "with every solver that accepts it. Exits with code 1 if two results differ by more than their certificates allow.",
+        "with every solver that accepts it. Exits with code 1 if results differ beyond their certificates.",
     )
     check.add_argument("--method", action="append", choices=METHOD_NAMES, help="only this method (may be repeated)")
     check.add_argument("--solvers", type=_names, metavar="A,B", help="only these solvers, in addition to the reference")

@@ -1,4 +1,4 @@
-"""Where all weights become zero, and paths from there."""
+"""The strength at which all weights become zero, and regularization paths that start there."""
 
 from __future__ import annotations
 
@@ -121,11 +121,11 @@ def test_bad_input():
         lambda_max(ridge)
     with pytest.raises(ValueError, match="no kink"):
         lambda_max(ridge, terms=[1])
-    with pytest.raises(ValueError, match="numbers from 0 to 1"):
+    with pytest.raises(ValueError, match="indices of terms, from 0 to 1"):
         path(lasso, terms=[2])
     with pytest.raises(ValueError, match="at least one term"):
         path(lasso, terms=[])
-    with pytest.raises(ValueError, match="differences of weights only"):
+    with pytest.raises(ValueError, match="only differences of weights"):
         lambda_max(csr.Problem(csr.Linear(X), csr.Logistic(y) + csr.FusedLasso(RING)))
     with pytest.raises(ValueError, match="not smooth"):
         lambda_max(csr.Problem(csr.Linear(X), csr.Hinge(y) + csr.L1()))
@@ -144,7 +144,7 @@ def test_bad_input():
 
 
 def test_starts_lie_on_the_line_through_the_last_two_points():
-    """By the logarithm of the strength; zeros stay, no weight changes its sign, and plain starts where that failed."""
+    """Extrapolate in the logarithm of the strength; zeros and signs stay; use the plain start if this fails."""
     problem = csr.Problem(csr.Linear(np.eye(4), intercept=False), csr.Squared(np.zeros(4)) + csr.L1())
     real = problem.solve()
     found = [

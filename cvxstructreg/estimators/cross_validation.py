@@ -76,7 +76,7 @@ class CrossValidated(LinearEstimator):
             raise ValueError(f"n_strengths must be a whole number of at least 1, got {count!r}")
         terms = self._path_terms(problems[0])
         # where targets do not depend on X, any strength gives the same constant: all of them tie
-        return common_strengths(problems, self.strengths, int(count), self.smallest, terms, if_none_matters=1.0)
+        return common_strengths(problems, self.strengths, int(count), self.smallest, terms, fallback=1.0)
 
     def _labels(self, target: NDArray[Any]) -> NDArray[Any]:
         return self.classes_[target] if is_classifier(self) else target

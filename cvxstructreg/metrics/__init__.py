@@ -1,4 +1,4 @@
-"""How good a classifier is, how much a model selects, and whether one model is better than another."""
+"""Metrics: quality of a classifier, number of selected features and groups, and paired tests of two models."""
 
 from cvxstructreg.metrics.classification import BinaryReport, accuracy, binary_report, sensitivity, specificity
 from cvxstructreg.metrics.paired import (

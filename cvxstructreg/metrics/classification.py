@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from cvxstructreg.core.checks import plural
 
-# The positive label of the usual codes needs no naming.
+# For the usual label codes, pos_label may be left out.
 _USUAL = ({0, 1}, {-1, 1}, {False, True})
 
 
 @dataclass(frozen=True)
 class BinaryReport:
-    """Counts of right and wrong predictions of the positive and negative class, and the rates made of them.
+    """Counts of right and wrong predictions of the positive and negative class, and the rates computed from them.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class BinaryReport:
 
     @property
     def accuracy(self) -> float:
-        """Share of the examples that are right."""
+        """Share of the examples that are predicted correctly."""
         return _ratio(
             self.n_true_positive + self.n_true_negative,
             self.n_false_positive + self.n_false_negative,
@@ -64,8 +64,8 @@ def binary_report(y_true: ArrayLike, y_pred: ArrayLike, pos_label: Any = None) -
     ----------
     y_true, y_pred : array-like of labels of any kind
     pos_label : label, optional
-        The positive class; 1 (True) by default where labels are 0/1, -1/+1 or boolean. All other labels are negative;
-        of three classes or more, an example of one negative class that is taken for another counts as right.
+        The positive class; by default 1 (True) if the labels are 0/1, -1/+1 or boolean. All other labels are negative:
+        with three or more classes, an example of one negative class predicted as another one counts as right.
 
     Examples
     --------
@@ -131,15 +131,15 @@ def _labels(y_true: ArrayLike, y_pred: ArrayLike) -> tuple[NDArray[Any], NDArray
     truth, guess = np.asarray(y_true), np.asarray(y_pred)
     for name, labels in (("y_true", truth), ("y_pred", guess)):
         if labels.ndim != 1:
-            raise ValueError(f"{name} must be a flat list of labels, not of shape {labels.shape}")
+            raise ValueError(f"{name} must be a one-dimensional list of labels, not of shape {labels.shape}")
         if labels.dtype.kind == "f" and np.isnan(labels).any():
             raise ValueError(f"{name} has NaN at position {np.argmax(np.isnan(labels))}; labels must not be missing")
         if labels.dtype.kind == "O" and any(label is None for label in labels):
             raise ValueError(f"{name} has None among its labels; labels must not be missing")
     if len(truth) != len(guess):
-        raise ValueError(f"y_true has {plural(len(truth), 'label')} and y_pred {len(guess)}; give one for each example")
+        raise ValueError(f"y_true has {plural(len(truth), 'label')} and y_pred {len(guess)}; give one per example")
     if len(truth) == 0:
-        raise ValueError("y_true and y_pred are empty; at least one example is needed")
+        raise ValueError("y_true and y_pred are empty; give at least one example")
     if (truth.dtype.kind in "UST") != (guess.dtype.kind in "UST") and "O" not in (truth.dtype.kind, guess.dtype.kind):
         raise TypeError(f"y_true has {truth.dtype} and y_pred {guess.dtype} labels; use the same kind in both")
     return truth, guess
@@ -154,5 +154,5 @@ def _positive(truth: NDArray[Any], guess: NDArray[Any], pos_label: Any) -> Any:
         return pos_label
     if not any(present <= codes for codes in _USUAL):
         shown = ", ".join(sorted(map(repr, present)))
-        raise ValueError(f"which of the labels {shown} is positive? Only 0/1, -1/+1 and booleans need no pos_label")
+        raise ValueError(f"pass pos_label=, one of {shown}; only 0/1, -1/+1 and boolean labels have a default")
     return 1

@@ -23,10 +23,10 @@ class PairedTest:
     Attributes
     ----------
     test : str
-        Which test.
+        Name of the test.
     statistic, p_value : float
     difference : float
-        Mean of a - b; positive where a is larger.
+        Mean of a - b; positive if a is larger.
     wins, losses, ties : int
         Folds (examples) in which a is larger than b (only a is right), smaller, equal.
     alternative : {"two-sided", "greater", "less"}
@@ -66,7 +66,7 @@ class PairedTest:
 def paired_t_test(a: ArrayLike, b: ArrayLike, alternative: str = "two-sided") -> PairedTest:
     """t = mean(a - b) / sqrt(var(a - b) / J) with J - 1 degrees of freedom, for J independent pairs of scores.
 
-    Scores of folds that share training examples are not independent, and the test then finds differences too often: use
+    Scores of folds that share training examples are not independent; this test then finds differences too often. Use
     `corrected_resampled_t_test` for them. If all differences are equal, t is infinite and p is 0 (1 if they are zero).
 
     Parameters
@@ -90,15 +90,15 @@ def corrected_resampled_t_test(
 ) -> PairedTest:
     """t = mean(a - b) / sqrt((1/J + n_test/n_train) var(a - b)), J - 1 degrees of freedom: for overlapping folds.
 
-    The variance is raised for the examples that training sets share (Nadeau and Bengio 2003), as in repeated splits and
-    (repeated) cross-validation.
+    The variance is increased to account for examples that the training sets share (Nadeau and Bengio 2003), as in
+    repeated splits and (repeated) cross-validation.
 
     Parameters
     ----------
     a, b : scores of two models
         On the same J splits.
     n_train, n_test : int
-        Sizes of the training and test part of a split; 9 and 1 for ten folds.
+        Sizes of the training and test parts of a split, up to a common factor; 9 and 1 for ten folds.
     alternative : {"two-sided", "greater", "less"}
         "greater": a is larger than b.
 
@@ -155,7 +155,9 @@ def mcnemar_test(
     truth, *predictions = (np.asarray(labels) for labels in (y_true, y_pred_a, y_pred_b))
     if truth.ndim != 1 or truth.size == 0 or any(labels.shape != truth.shape for labels in predictions):
         shapes = ", ".join(str(labels.shape) for labels in (truth, *predictions))
-        raise ValueError(f"y_true, y_pred_a and y_pred_b must be flat, of the same length and not empty, not {shapes}")
+        raise ValueError(
+            f"y_true, y_pred_a and y_pred_b must be nonempty, one-dimensional and equally long, not {shapes}"
+        )
     right_a, right_b = (np.asarray(labels == truth, dtype=np.float64) for labels in predictions)
     differences = right_a - right_b
     if method == "exact":
@@ -179,15 +181,15 @@ def _differences(a: ArrayLike, b: ArrayLike, at_least: int) -> NDArray[np.float6
     first, second = real_array(a, "a"), real_array(b, "b")
     if first.ndim != 1 or first.shape != second.shape:
         raise ValueError(
-            f"a and b must be flat lists of as many scores, not of shapes {first.shape} and {second.shape}"
+            f"a and b must be one-dimensional arrays of equal length, not of shapes {first.shape} and {second.shape}"
         )
     if len(first) < at_least:
-        raise ValueError(f"at least {at_least} pairs of scores are needed, not {len(first)}")
+        raise ValueError(f"expected at least {at_least} pairs of scores, got {len(first)}")
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise ValueError("a and b must be finite; leave out folds in which a score is not defined")
     differences = first - second
     mean, scale = differences.mean(), max(np.abs(first).max(), np.abs(second).max())
-    # scores such as 0.90 and 0.89 are rounded: differences that are equal but for that are made equal
+    # scores such as 0.90 and 0.89 have round-off: make differences equal if they differ only by it
     for value in (0.0, mean):
         if np.all(np.abs(differences - value) <= ROUND_OFF * scale):
             return np.full(len(first), value)

@@ -1,4 +1,4 @@
-"""How much a model selects: features, groups, and the size of the model."""
+"""What a model selects: features, groups, and the size of the model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def selected_features(coef: Any, tol: float = 0.0) -> NDArray[np.int64]:
 
 
 def n_selected_features(coef: Any, tol: float = 0.0) -> int:
-    """Number of features with a weight beyond tol; parameters as in `selected_features`.
+    """Number of features with a weight larger than tol; parameters as in `selected_features`.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def n_selected_features(coef: Any, tol: float = 0.0) -> int:
 
 
 def n_selected_groups(coef: Any, groups: Groups, tol: float = 0.0, min_members: int | str = 1) -> int:
-    """Number of groups, such as pathways, with at least so many selected features.
+    """Number of groups, such as pathways, with at least ``min_members`` selected features.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def n_selected_groups(coef: Any, groups: Groups, tol: float = 0.0, min_members: 
     if len(mask) != groups.n_features:
         raise ValueError(
             f"coef has {len(mask)} rows for groups over {groups.n_features} features; "
-            "give one row per feature, coef_.T of a scikit-learn model"
+            "give one row per feature: for a scikit-learn model, coef_.T"
         )
     if isinstance(min_members, str) and min_members != "all":
         raise ValueError(f'min_members must be a number or "all", not {min_members!r}')

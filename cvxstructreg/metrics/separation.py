@@ -12,13 +12,13 @@ from scipy.sparse import csgraph
 from cvxstructreg.core.checks import check_range, indices_of
 from cvxstructreg.graphs import Graph
 
-# distances from so many features at once: bounds the memory to CHUNK x nodes
+# distances are computed from this many features at a time, which limits memory to CHUNK x nodes
 CHUNK = 256
 
 
 @dataclass(frozen=True)
 class Separation:
-    """Distances of selected features in a graph: their mean, and how many pairs it is the mean of.
+    """Mean distance of selected features in a graph, and the number of pairs in the mean.
 
     Attributes
     ----------
@@ -53,12 +53,12 @@ def feature_separation(
     selected : indices or names of features, or boolean mask
         Such as ``selected_features(coef)``. Feature j is the j-th node of the graph that is not virtual.
     graph : Graph
-        Edges count in both directions and whatever their sign; paths may go through virtual nodes. To follow only edges
-        of similarity, pass ``graph.similarity()``.
+        Edges count in both directions, whatever their sign; paths may go through virtual nodes. To follow only
+        similarity edges, pass ``graph.similarity()``.
     unreachable : {"ignore", "infinite", "error"} or float
-        What a pair without a path counts: nothing, infinitely much (so the mean is infinite), an error, or this length.
+        The distance of a pair without a path: left out, infinite (so the mean is infinite), an error, or this length.
     length : {"hops", "inverse"}
-        An edge has length 1, or 1 / |weight|.
+        The length of an edge: 1, or 1 / |weight|.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def feature_separation(
     if missing and counted == "error":
         raise ValueError(
             f"{missing} of the {n_pairs} pairs of selected features have no path between them; "
-            'choose what they count: unreachable="ignore", "infinite" or a length'
+            'set their distance: unreachable="ignore", "infinite" or a length'
         )
     if missing and not isinstance(counted, str):
         total, reachable = total + counted * missing, n_pairs
@@ -114,15 +114,17 @@ def _counted(unreachable: str | float) -> str | float:
 def _nodes(selected: ArrayLike, graph: Graph) -> NDArray[np.int64]:
     given = np.atleast_1d(np.asarray(selected))
     if given.ndim != 1:
-        raise ValueError(f"selected must be a flat list of features, not of shape {given.shape}")
+        raise ValueError(f"selected must be a one-dimensional list of features, not of shape {given.shape}")
     if given.dtype == bool:
         if len(given) != graph.n_features:
-            raise ValueError(f"selected is a mask of {len(given)} entries for {graph.n_features} features")
+            raise ValueError(
+                f"selected is a mask of {len(given)} entries, expected {graph.n_features}, one per feature"
+            )
         given = np.flatnonzero(given)
     features = indices_of(given, graph.feature_names, "feature")
     check_range(features, graph.n_features, "feature", "selected")
     if len(np.unique(features)) < len(features):
-        raise ValueError("selected has a feature twice; give each once, or a mask")
+        raise ValueError("selected contains a feature twice; list each feature once, or give a mask")
     return graph.features[features]
 
 
@@ -136,9 +138,9 @@ def _distances(nodes: NDArray[np.int64], graph: Graph, length: str) -> tuple[Any
     total, reachable = 0.0, 0
     for start in range(0, len(nodes), CHUNK):
         sources = nodes[start : start + CHUNK]
-        # the matrix is symmetric: following the edges one way is enough, and takes half the time
+        # the matrix is symmetric: following the edges in one direction is enough and takes half the time
         distances = csgraph.dijkstra(lengths, directed=True, indices=sources, unweighted=length == "hops")
-        # each pair once: the columns after the row's own node
+        # count each pair once: only the columns after the node of the row
         later = np.arange(len(nodes)) > start + np.arange(len(sources))[:, None]
         between = distances[:, nodes]
         finite = np.isfinite(between) & later

@@ -1,4 +1,4 @@
-"""Small numerical tools without a model: round-off, powers of two as units, momentum, roots, semidefinite matrices.
+"""Small numerical tools, independent of any model: round-off, units, momentum, roots, semidefinite matrices.
 
-It imports :mod:`cvxstructreg.runtime` only. Every room above may import it.
+This package imports only :mod:`cvxstructreg.runtime`. Every higher layer may import it.
 """

@@ -1,4 +1,4 @@
-"""The type of every array of numbers in the package."""
+"""The type of numeric arrays in the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Momentum for accelerated gradient steps on several blocks of numbers, started anew where it points uphill."""
+"""Momentum for accelerated gradient steps on several blocks of variables, restarted when it points uphill."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cvxstructreg.numerics.arrays import Array
 class Momentum:
     """Nesterov's extrapolation, with the restart of O'Donoghue and Candes (2015).
 
-    The caller takes a gradient step from ``trial`` to ``moved`` and asks :meth:`ahead` for the next trial point.
+    The caller takes a gradient step from ``trial`` to ``moved``; :meth:`ahead` then returns the next trial point.
 
     Examples
     --------
@@ -25,7 +25,7 @@ class Momentum:
         self._size = 1.0
 
     def ahead(self, trial: list[Array], moved: list[Array]) -> list[Array]:
-        """The point from which to take the next step, after one from ``trial`` to ``moved``."""
+        """Return the starting point of the next step, after a step from ``trial`` to ``moved``."""
         steps = zip(trial, moved, self.points, strict=True)
         if sum(float(np.vdot(t - m, m - q)) for t, m, q in steps) > 0.0:
             self._size = 1.0

@@ -1,21 +1,21 @@
-"""How much the round-off of floating-point arithmetic can change an objective or a bound.
+"""How much floating-point round-off can change an objective or a bound.
 
-A lower bound is proved in exact arithmetic and computed in floating point. What the computation may have lost is
-charged to the bound, so that the bound stays valid:
+A lower bound is proved in exact arithmetic but computed in floating point. An estimate of the round-off is subtracted
+from the bound, so that the bound stays valid:
 
-- a sum of numbers is wrong by at most about ``UNIT`` times the sum of their absolute values;
-- the product ``A'u`` is wrong, in entry j, by at most about ``UNIT ||A_j|| ||u||``.
+- the error of a sum is at most about ``UNIT`` times the sum of the absolute values of its terms;
+- the error of entry j of the product ``A'u`` is at most about ``UNIT ||A_j|| ||u||``.
 
-These are estimates and no worst cases: the worst case of a sum of n numbers is n / 2 times larger, but errors of both
-signs cancel, and NumPy adds in pairs.
+These are estimates, not worst cases. The worst case for a sum of n numbers is n / 2 times larger, but errors of
+opposite signs cancel, and NumPy sums pairwise.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-#: Relative error charged for a sum or a product with a vector.
+#: Assumed relative error of a sum or of a product with a vector.
 UNIT = 16.0 * float(np.finfo(float).eps)
-#: A free direction (an intercept, a weight without penalty) is assumed to be at the optimum at most so many times as
-#: far from zero as at the point that is certified.
+#: An unpenalised variable (an intercept, a weight without penalty) is assumed to be at most this many times larger at
+#: the optimum than at the certified point.
 REACH = 10.0

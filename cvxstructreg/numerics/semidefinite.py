@@ -1,15 +1,14 @@
-"""The proof that a Gram matrix is positive semidefinite, without which a kernel problem has no certificate.
+"""Prove that a Gram matrix is positive semidefinite; the certificate of a kernel problem needs this proof.
 
-If v'gram v < 0 for some v, then the norm theta'gram theta of a kernel problem has no lower bound, and no dual point
-says anything. So every certificate needs a proof that there is no such v: a Cholesky factorisation of
+If v'gram v < 0 for some v, the norm theta'gram theta of a kernel problem is unbounded below, and a dual point proves
+nothing. So every certificate needs a proof that there is no such v. The proof is a Cholesky factorisation of
 
     gram + shift I
 
-which exists (up to a far smaller round-off) if and only if no eigenvalue is below -shift. It takes n^3 / 3
-multiplications and one further matrix of the size of gram. The first shift that is tried is the round-off of arithmetic
-in double precision. If that is not enough, larger shifts follow, up to the round-off of the precision in which gram was
-given: then gram + shift I is the matrix that all solvers use (:meth:`cvxstructreg.Kernel.convex`). All shifts are
-relative to the size of gram.
+which exists (up to a much smaller round-off) if and only if no eigenvalue is below -shift. The factorisation takes
+n^3 / 3 multiplications and a second matrix of the size of gram. The first shift is the round-off of double precision.
+If that shift is too small, larger shifts are tried, up to the round-off of the precision in which gram was given; then
+all solvers use gram + shift I (:meth:`cvxstructreg.Kernel.convex`). All shifts are relative to the size of gram.
 """
 
 from __future__ import annotations
@@ -22,33 +21,35 @@ import scipy.linalg
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.memory import require_memory
 
-#: Negative eigenvalues that count as round-off, relative to the largest: of matrices in double precision; in units of
-#: the precision of others, whose entries often come from differences of larger numbers; and never more than the last.
+#: Negative eigenvalues that count as round-off, relative to the largest eigenvalue: for double precision; for other
+#: precisions, in units of their machine epsilon (their entries are often differences of larger numbers); at most.
 PSD_ROUND_OFF, UNITS, MOST_ROUND_OFF = 1e-8, 100.0, 1e-3
-#: What double precision leaves of a zero eigenvalue, relative to the trace: the first shift that is tried. Measured on
-#: linear, polynomial, cosine and Gaussian kernels, n 20 to 1000: it is enough, but for large constant matrices.
+#: The round-off of a zero eigenvalue in double precision, relative to the trace: the first shift. Measured on linear,
+#: polynomial, cosine and Gaussian kernels with n from 20 to 1000; sufficient except for large constant matrices.
 NOISE = 0.5 * float(np.finfo(float).eps)
-#: Shifts up to this part of the trace are only charged to the bound of a certificate; larger ones are added to gram.
+#: Shifts up to this fraction of the trace only lower the bound of a certificate; larger shifts are added to gram.
 NEGLIGIBLE = 1e-12
-#: The least factor between two shifts, and the least shift beyond the negligible ones, as a part of the largest.
+#: The smallest factor between two shifts; and the smallest non-negligible shift, as a fraction of the largest one.
 GROWTH, LEAST = 4.0, 1e-4
-#: Up to so many rows the smallest eigenvalue itself is computed if it is negative; beyond, some v'gram v / v'v.
+#: After a failed shift, the next shift is at least this times the most negative v'gram v / v'v found.
+OVERSHOOT = 1.5
+#: Up to this many rows a negative smallest eigenvalue is computed exactly; beyond, it is estimated by v'gram v / v'v.
 EXACT_ROWS = 1000
-#: Steps of Lanczos for the largest eigenvalue.
-LANCZOS_STEPS = 12
-ZERO_GRAM = "gram is zero everywhere: its only function is zero, and there is nothing to fit"
+#: Lanczos steps for the largest eigenvalue, and the relative residual at which the Krylov space is complete.
+LANCZOS_STEPS, KRYLOV_COMPLETE = 12, 1e-10
+ZERO_GRAM = "gram is zero everywhere: the only function it can represent is zero; check the kernel and its parameters"
 
 
 class RepairedGramWarning(UserWarning):
-    """A Gram matrix had negative eigenvalues within its round-off, and a multiple of the identity was added to it."""
+    """A Gram matrix had negative eigenvalues within round-off; a multiple of the identity was added to it."""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """That ``gram + shift I`` is positive semidefinite.
+    """Proof that ``gram + shift I`` is positive semidefinite.
 
-    ``smallest`` is the smallest eigenvalue of gram if it is ``exact``, else an upper bound of it; 0 if none below zero
-    was found.
+    ``smallest`` is the smallest eigenvalue of gram if ``exact``, and otherwise an upper bound on it; 0 if no negative
+    value was found.
     """
 
     shift: float
@@ -56,7 +57,7 @@ class Proof:
     exact: bool
 
     def told(self, round_off: float) -> tuple[str, str]:
-        """Why a matrix of that round-off needs the shift, and how to do without, in words."""
+        """Return in words why a matrix with this round-off needs the shift, and how to avoid it."""
         double, single = round_off <= PSD_ROUND_OFF, round_off <= round_off_of(np.dtype(np.float32))
         precision = "double" if double else "single" if single else "half"
         smallest = f"{'' if self.exact else 'at most '}{self.smallest:.3g}"
@@ -65,7 +66,7 @@ class Proof:
 
 
 def round_off_of(dtype: np.dtype) -> float:
-    """The part of the largest eigenvalue by which round-off may make others negative in a matrix of this type.
+    """Return how negative round-off can make eigenvalues of a matrix of this type, relative to the largest eigenvalue.
 
     Examples
     --------
@@ -78,10 +79,10 @@ def round_off_of(dtype: np.dtype) -> float:
 
 
 def prove(gram: Array, round_off: float = PSD_ROUND_OFF) -> Proof:
-    """A shift that makes a symmetric matrix positive semidefinite: at most ``round_off`` times its largest eigenvalue.
+    """Find a shift of at most ``round_off`` times the largest eigenvalue that makes a symmetric matrix semidefinite.
 
-    It is the round-off of double precision where that is enough, else at most a few times the least possible one.
-    ``ValueError`` if there is none.
+    The shift is the round-off of double precision if that suffices, and otherwise at most a few times the smallest
+    possible shift. Raises ``ValueError`` if there is no such shift.
 
     Examples
     --------
@@ -97,7 +98,7 @@ def prove(gram: Array, round_off: float = PSD_ROUND_OFF) -> Proof:
     n, diagonal = len(gram), gram.diagonal()
     if not diagonal.any() and not gram.any():
         raise ValueError(ZERO_GRAM)
-    remedy = "pass it in double precision with psd=True if it is so by construction, or use fewer examples"
+    remedy = "if gram is positive semidefinite by construction pass it as float64 with psd=True, or use fewer examples"
     require_memory(8.0 * n * n, f"the proof that gram ({n:,} x {n:,}) is positive semidefinite", remedy)
     trace = float(diagonal.sum())
     size = trace if trace > 0 else float(np.abs(gram).max())
@@ -108,17 +109,17 @@ def prove(gram: Array, round_off: float = PSD_ROUND_OFF) -> Proof:
         if v is None:
             return Proof(shift, smallest, False)
         smallest = min(smallest, _quotient(gram, v))
-        shift = max(GROWTH * shift, -1.5 * smallest)
+        shift = max(GROWTH * shift, -OVERSHOOT * smallest)
     return _large_shift(gram, round_off, shift, smallest, noise)
 
 
 def _large_shift(gram: Array, round_off: float, shift: float, smallest: float, noise: float) -> Proof:
-    """The same from a shift on that is more than round-off of double precision."""
+    """Continue with shifts larger than the round-off of double precision."""
     exact = len(gram) <= EXACT_ROWS
     if exact:
         values = scipy.linalg.eigvalsh(gram)
         smallest, largest = float(values[0]), float(values[-1])
-    else:  # values of v'gram v / v'v, which the largest eigenvalue is not below
+    else:  # values of v'gram v / v'v: lower bounds on the largest eigenvalue
         largest = max(float(gram.diagonal().max()), float(gram.sum()) / len(gram), ritz_values(gram, LANCZOS_STEPS)[1])
     limit = round_off * largest
     if smallest < -limit:
@@ -129,7 +130,7 @@ def _large_shift(gram: Array, round_off: float, shift: float, smallest: float, n
             smallest = min(smallest, _quotient(gram, v))
             if shift >= limit:
                 raise not_psd(min(smallest, -limit), largest, exact=False)
-        shift = GROWTH * shift if exact else min(limit, max(GROWTH * shift, -1.5 * smallest))
+        shift = GROWTH * shift if exact else min(limit, max(GROWTH * shift, -OVERSHOOT * smallest))
     return Proof(shift, smallest, exact)
 
 
@@ -138,18 +139,18 @@ def _quotient(gram: Array, v: Array) -> float:
 
 
 def _negative_direction(gram: Array, shift: float) -> Array | None:
-    """None if gram + shift I has a Cholesky factor, else some v with v'gram v <= -shift v'v."""
+    """Return None if gram + shift I has a Cholesky factor, else some v with v'gram v <= -shift v'v."""
     n = len(gram)
     size = float(np.abs(gram.diagonal()).max()) or float(np.abs(gram).max())
     shifted = np.divide(gram, size)
     np.einsum("ii->i", shifted)[:] += shift / size
-    # the transposed matrix is the same, and lies in the order that LAPACK takes without a copy
+    # the matrix is symmetric; its transpose has the memory order that LAPACK accepts without a copy
     shifted = shifted.T if shifted.flags.c_contiguous else shifted
     factor, failed = scipy.linalg.lapack.dpotrf(shifted, lower=1, overwrite_a=True, clean=0)
     if failed == 0:
         return None
     v = np.zeros(n)
-    k = failed - 1  # the rows before it have a factor, and with it they have no positive part left
+    k = failed - 1  # the rows before k have a factor; eliminating them leaves a pivot of at most 0 in row k
     v[k] = 1.0
     if k:
         half = scipy.linalg.solve_triangular(factor[:k, :k], gram[:k, k] / size, lower=True, check_finite=False)
@@ -158,7 +159,7 @@ def _negative_direction(gram: Array, shift: float) -> Array | None:
 
 
 def ritz_values(gram: Array, steps: int) -> tuple[float, float]:
-    """The extreme values of v'gram v / v'v in the Krylov space of a random vector."""
+    """Return the smallest and largest v'gram v / v'v over the Krylov space of a random vector."""
     v = np.random.default_rng(0).normal(size=len(gram))
     v /= np.linalg.norm(v)
     basis = np.empty((steps, len(gram)))
@@ -168,10 +169,10 @@ def ritz_values(gram: Array, steps: int) -> tuple[float, float]:
         basis[k] = v
         w = gram @ v
         main.append(float(v @ w))
-        for _ in range(2):  # twice is enough for orthogonality
+        for _ in range(2):  # orthogonalising twice is enough
             w = w - (basis[: k + 1] @ w) @ basis[: k + 1]
         size = float(np.linalg.norm(w))
-        if k == steps - 1 or size <= 1e-10 * max(map(abs, (*main, *side))):
+        if k == steps - 1 or size <= KRYLOV_COMPLETE * max(map(abs, (*main, *side))):
             break
         side.append(size)
         v = w / size
@@ -180,7 +181,7 @@ def ritz_values(gram: Array, steps: int) -> tuple[float, float]:
 
 
 def not_psd(smallest: float, largest: float, exact: bool = True) -> ValueError:
-    """The error for a gram matrix with that smallest eigenvalue, or, if not ``exact``, with at most that one."""
+    """Return the error for a gram matrix with this smallest eigenvalue (an upper bound on it if not ``exact``)."""
     remedy = "use a valid kernel"
     if -smallest <= round_off_of(np.dtype(np.float32)) * largest:
         remedy += ", or pass gram as float32 if it was computed in single precision"

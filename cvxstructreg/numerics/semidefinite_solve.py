@@ -1,4 +1,4 @@
-"""Systems A x = b with a sparse positive semidefinite A and b in its range, by one sparse factorisation."""
+"""Solve A x = b for a sparse positive semidefinite A and b in its range, by one sparse factorisation."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ import scipy.sparse.linalg as spla
 
 from cvxstructreg.numerics.arrays import Array
 
-#: A pivot below this, of a matrix with unit diagonal, counts as zero: then this much is added to the diagonal, or more
-#: if round-off needs it, and the solutions are refined.
+#: A pivot below this counts as zero (the matrix has a unit diagonal). Then this amount, or more if round-off requires
+#: it, is added to the diagonal, and the solutions are refined.
 SHIFT = 1e-12
-#: From this smallest pivot on solutions have all but a few digits.
+#: If the smallest pivot is at least this, solutions lose only a few digits.
 POOR = 1e-3
-#: Refinement ends at this relative residual, or after so many steps.
+#: Refinement stops at this relative residual, or after this many steps.
 REFINED, REFINEMENTS = 1e-14, 20
 
 
 class SemidefiniteSolve:
-    """b -> a solution x of A x = b; x is zero where A has an empty row.
+    """Maps b to a solution x of A x = b; x is zero where A has an empty row.
 
-    A diagonal A needs no factorisation. A singular A has many solutions, which differ by what A does not see; one of
-    them is found with A + shift, whose error along an eigenvalue l falls by shift / (l + shift) in each refinement.
+    A diagonal A needs no factorisation. A singular A has many solutions, which differ by vectors in its null space.
+    One of them is found with A + shift I: each refinement multiplies the error along an eigenvalue l by
+    shift / (l + shift).
 
     Examples
     --------
@@ -63,7 +64,7 @@ class SemidefiniteSolve:
         return self.least_pivot < POOR
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the factors, which cannot be pickled and are made anew."""
+        """Return everything except the factors, which cannot be pickled and are recomputed."""
         return {**self.__dict__, "factors": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -73,11 +74,11 @@ class SemidefiniteSolve:
 
     @property
     def n_entries(self) -> int:
-        """Entries that a solution runs through: of the factors, or of the diagonal."""
+        """Number of entries that a solve reads: of the factors, or of the diagonal."""
         return len(self.kept) if self.factors is None else int(self.factors.nnz)
 
     def __call__(self, b: Array) -> Array:
-        """x, for an array with one column for each right-hand side."""
+        """Return x, for an array b with one column for each right-hand side."""
         if self.factors is None:
             return np.asarray(self.inverse * b)
         right = np.ascontiguousarray((self.scale * b)[self.kept])
@@ -99,7 +100,7 @@ class SemidefiniteSolve:
 
 
 def _factors(matrix: Any, least: float) -> Any:
-    """The LU factors of a symmetric matrix with unit diagonal; None if a pivot is ``least`` or less."""
+    """Return the LU factors of a symmetric matrix with unit diagonal; None if a pivot is at most ``least``."""
     try:
         found = spla.splu(
             sp.csc_array(matrix),

@@ -1,4 +1,4 @@
-"""Powers of two as units: scaling by them is exact, and makes computations independent of the units of the data."""
+"""Powers of two as units: scaling by them is exact and makes results independent of the units of the data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 
 def power_of_two(size: float) -> float:
-    """A power of two within a factor sqrt(2) of a positive number; 1 if that is zero or not finite.
+    """Return a power of two within a factor sqrt(2) of a positive number; 1 if the number is zero or not finite.
 
     >>> power_of_two(3.0), power_of_two(0.9), power_of_two(0.0)
     (4.0, 1.0, 1.0)

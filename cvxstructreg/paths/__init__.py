@@ -1,4 +1,4 @@
-"""Families of problems that differ in one strength: where all weights become zero, and paths from there."""
+"""Regularization paths: the strength at which all weights become zero, and solutions for decreasing strengths."""
 
 from cvxstructreg.paths.largest_strength import lambda_max
 from cvxstructreg.paths.warm_path import Path, path

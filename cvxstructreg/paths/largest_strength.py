@@ -21,28 +21,30 @@ from cvxstructreg.paths.strength import checked_terms, with_strength
 from cvxstructreg.runtime.quiet import muted, warn
 from cvxstructreg.solvers import InaccurateWarning
 
-#: How well the rest of the model is fitted, and how well the gauge of its gradient is computed.
+#: Tolerances of the fit of the unpenalised part, and of the gauge of its gradient.
 FIT_TOL, GAUGE_TOL = 1e-12, 1e-9
-#: Iterations of that fit, and the gap beyond which the user is warned.
+#: Most iterations of that fit, and the relative gap above which the user is warned.
 FIT_STEPS, FIT_ENOUGH = 2_000, 1e-6
-#: Strengths found by iteration are rounded up by this part, so that the weights are zero there.
+#: Most steps of Dinkelbach's iteration, and the relative progress at which it stops.
+GAUGE_STEPS, GAUGE_PROGRESS = 100, 1e-9
+#: Strengths found by iteration are rounded up by this fraction, so that the weights are zero there.
 ROUND_UP = 1e-7
 
 
 def lambda_max(problem: Problem, terms: Iterable[int] | None = None) -> float:
-    """The smallest t such that t times the sparsifying terms make all the weights they penalise zero.
+    """Return the smallest t at which t times the sparsifying terms makes all the weights they penalise zero.
 
-    With g the gradient of all other terms where these weights are zero (and the intercept and the weights that are not
-    penalised have been fitted), it is the gauge  max_w <-g, w> / Omega(w)  of the sparsifying terms Omega. For absolute
-    values that is max_j |g_j| / c_j; for overlapping groups, sums of terms and bounds it is found by Dinkelbach's
+    Let g be the gradient of all other terms at the point where these weights are zero and the intercept and the
+    unpenalised weights have been fitted. Then t is the gauge  max_w <-g, w> / Omega(w)  of the sparsifying terms Omega.
+    For L1 this is max_j |g_j| / c_j. For overlapping groups, sums of terms and bounds, t is computed by Dinkelbach's
     iteration  t <- <-g, w> / Omega(w),  w = prox of t Omega at -g,  and rounded up in the seventh digit.
 
     Parameters
     ----------
     problem : Problem
-        Losses must be smooth. Strengths as they stand count as 1, so that ``1.0 * L1()`` gives the usual lambda_max.
-    terms : numbers of terms, optional
-        The terms to scale; by default all terms of the weights with a kink at zero.
+        Its losses must be smooth. t multiplies the current strengths, so ``1.0 * L1()`` gives the usual lambda_max.
+    terms : indices of terms, optional
+        The terms to scale; by default all terms on the weights that are not differentiable at zero.
 
     Examples
     --------
@@ -74,11 +76,13 @@ def _check(problem: Problem, numbers: tuple[int, ...]) -> None:
     for number, term in enumerate(problem.terms):
         if number in numbers:
             if term.target != "weights" or term.atom.can("grad") or term.scale == 0:
-                raise ValueError(f"{term!r} has no kink at zero weights: no strength of it makes weights zero")
+                raise ValueError(
+                    f"{term!r} has no kink at zero, so no strength makes weights zero; leave it out of terms="
+                )
         elif term.is_constraint and term.target == "weights":
             part = term.atom.separable()
             if np.any(part.lower > 0) or np.any(part.upper < 0):
-                raise ValueError(f"{term!r} excludes zero weights, so no strength makes them zero")
+                raise ValueError(f"{term!r} excludes zero weights, so no strength makes them zero; give strengths=")
         elif term.scale > 0 and not _is_smooth(term):
             raise ValueError(f"{term!r} is not smooth, so the gradient at zero weights is not unique; scale it too")
 
@@ -89,15 +93,15 @@ def _is_smooth(term: Term) -> bool:
 
 
 def _held(parts: NormalForm) -> Any:
-    """Which weights the sparsifying terms hold (d x k); an error if they hold only differences of some."""
+    """Return which weights (d x k) the sparsifying terms penalise; raise if only differences of some are penalised."""
     held = np.zeros(parts.shape, dtype=bool)
     if parts.separable is not None:
         held |= np.broadcast_to(parts.separable.weights, parts.shape) > 0
     if parts.weight_pieces:
         if parts.piece_diagonal is None and not held.all():
             raise ValueError(
-                "a term penalises differences of weights only, so that equal weights are free and never become zero; "
-                "add L1 to the terms that are scaled"
+                "a term penalises only differences of weights, so equal weights cost nothing and never become zero; "
+                "add L1 to the scaled terms"
             )
         if parts.piece_diagonal is not None:
             held |= parts.piece_diagonal[:, None] > 0
@@ -105,7 +109,10 @@ def _held(parts: NormalForm) -> Any:
 
 
 def at_zero(problem: Problem, others: tuple[Term, ...], held: Any) -> tuple[Array, Array]:
-    """The gradient of the other terms by the weights, and the scores; held weights are zero, the rest is fitted."""
+    """Return the gradient of the other terms in the weights, and the scores.
+
+    The weights marked in ``held`` are zero; the other weights and the intercept are fitted.
+    """
     parts, model = problem.normal_form, problem.model
     free = np.flatnonzero(~held.all(axis=1))
     on_scores = tuple(term for term in others if term.target in ("rows", "scores"))
@@ -118,10 +125,10 @@ def at_zero(problem: Problem, others: tuple[Term, ...], held: Any) -> tuple[Arra
     else:
         design, forms = np.zeros((model.n_rows, 1)), (Term(MatrixPenalty(np.eye(1)), 1.0, "weights"),)
     fit = Problem(Linear(design, model.intercept), Objective(on_scores + forms))
-    with muted(InaccurateWarning):  # round-off may not allow the proof of as much; the fit is then as good as can be
+    with muted(InaccurateWarning):  # round-off may prevent a proof to FIT_TOL; the check below is looser
         rest = fit.solve(tol=FIT_TOL, max_iter=FIT_STEPS)
     if not rest.certificate.error <= FIT_ENOUGH:
-        warn(f"lambda_max: the fit without the penalty is known only to {rest.certificate}", InaccurateWarning, 4)
+        warn(f"lambda_max: the fit without the penalty is only accurate to {rest.certificate}", InaccurateWarning, 4)
     theta = np.zeros(parts.shape)
     small, b = rest.problem.shaped(rest.coef, rest.intercept)
     if free.size:
@@ -131,7 +138,7 @@ def at_zero(problem: Problem, others: tuple[Term, ...], held: Any) -> tuple[Arra
 
 
 def _gauge(downhill: Array, objective: Objective, n_chosen: int) -> float:
-    """max over w of <downhill, w> / Omega(w), with Omega the first ``n_chosen`` terms, under the others (bounds)."""
+    """Return max_w <downhill, w> / Omega(w), where Omega is the first ``n_chosen`` terms and the others are bounds."""
     from cvxstructreg.losses import Squared
 
     d = downhill.shape[0]
@@ -148,14 +155,14 @@ def _gauge(downhill: Array, objective: Objective, n_chosen: int) -> float:
         return math.fsum(prox.terms[number].scale * prox.terms[number].atom.value(w) for number in numbers)
 
     strength, start = 0.0, None
-    for _ in range(100):
+    for _ in range(GAUGE_STEPS):
         solution = with_strength(prox, strength, numbers).solve(tol=GAUGE_TOL, warm_start=start)
         w = prox.shaped(solution.coef)[0]
         size = omega(w)
         if size <= 0.0:
             break
         reached = float(np.vdot(downhill, w)) / size
-        if reached <= strength * (1.0 + 0.01 * ROUND_UP):
+        if reached <= strength * (1.0 + GAUGE_PROGRESS):
             break
         strength, start = reached, replace(solution, dual={})
     return strength * (1.0 + ROUND_UP)

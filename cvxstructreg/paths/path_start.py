@@ -1,4 +1,4 @@
-"""Where a path begins if its terms make no weight zero: the model is nearly constant there."""
+"""The largest strength of a path, also for quadratic terms, which make no weight exactly zero."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.paths.largest_strength import at_zero, lambda_max
 from cvxstructreg.paths.strength import sparsifying_terms, with_strength
 
-#: How many times the curvature of the loss strong quadratic terms have.
+#: A path of quadratic terms starts with a nearly constant model, where their curvature is this many times the loss's.
 DOMINANCE = 100.0
 
 
 def largest_strength(problem: Problem, numbers: tuple[int, ...]) -> float:
-    """Where a path begins: :func:`lambda_max`, or :func:`nearly_constant` if the terms are all quadratic."""
+    """Return where a path starts: :func:`lambda_max`, or :func:`quadratic_path_start` if all terms are quadratic."""
     if set(numbers) & set(sparsifying_terms(problem)):
         return lambda_max(problem, numbers)
-    return nearly_constant(problem, numbers)
+    return quadratic_path_start(problem, numbers)
 
 
-def nearly_constant(problem: Problem, numbers: tuple[int, ...]) -> float:
-    """The strength t at which quadratic terms have 100 times the curvature of the loss, seen from zero weights.
+def quadratic_path_start(problem: Problem, numbers: tuple[int, ...]) -> float:
+    """Return the strength t at which quadratic terms have 100 times the curvature of the loss at zero weights.
 
-    With g the gradient of the other terms at zero weights, H the Hessian of the loss there and M the matrix of the
-    quadratic terms, it is  t = 100 g'Hg / (2 g'Mg):  a step along -g is a hundredth of that without the terms.
+    Let g be the gradient of the other terms at zero weights, H the Hessian of the loss there and M the matrix of the
+    quadratic terms. Then  t = 100 g'Hg / (2 g'Mg):  a step along -g is a hundredth of the step without the terms.
 
     Examples
     --------
     >>> import cvxstructreg as csr
     >>> problem = csr.Problem(csr.Linear([[1.0], [2.0]], intercept=False), csr.Squared([1.0, 1.0]) + csr.Ridge())
-    >>> nearly_constant(problem, (1,))  # the loss has curvature 1 + 4, the ridge term 2
+    >>> quadratic_path_start(problem, (1,))  # the loss has curvature 1 + 4, the ridge term 2
     250.0
     """
     problem = problem.linear()
     parts, model = problem.normal_form, problem.model
     if not parts.scores_are_smooth or not all(problem.terms[number].atom.can("quadratic") for number in numbers):
-        raise ValueError("paths begin by themselves with smooth losses and quadratic terms only; give strengths=")
+        raise ValueError("the start of a path is only computed for smooth losses and quadratic terms; give strengths=")
     others = tuple(term for number, term in enumerate(problem.terms) if number not in numbers)
     gradient, scores = at_zero(problem, others, np.ones((model.n_weights, problem.n_outputs), dtype=bool))
     direction = model.scores(gradient, np.zeros(problem.n_outputs))

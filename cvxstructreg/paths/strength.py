@@ -1,4 +1,4 @@
-"""The terms of a problem whose strength a path changes."""
+"""Which terms of a problem a path scales, and the problem with those terms scaled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cvxstructreg.core.problem import Problem
 
 
 def sparsifying_terms(problem: Problem) -> tuple[int, ...]:
-    """The numbers of the terms of the weights with a kink at zero: absolute values, group norms, fused differences."""
+    """Return the indices of the terms on the weights that have a kink at zero: L1, group norms, fused lasso."""
     return tuple(
         number
         for number, term in enumerate(problem.terms)
@@ -20,7 +20,7 @@ def sparsifying_terms(problem: Problem) -> tuple[int, ...]:
 
 
 def weight_terms(problem: Problem) -> tuple[int, ...]:
-    """The numbers of all terms of the weights but bounds."""
+    """Return the indices of all terms on the weights except bounds."""
     return tuple(
         number
         for number, term in enumerate(problem.terms)
@@ -29,26 +29,26 @@ def weight_terms(problem: Problem) -> tuple[int, ...]:
 
 
 def checked_terms(problem: Problem, terms: Iterable[int] | None) -> tuple[int, ...]:
-    """``terms`` as numbers of terms of the problem; the sparsifying ones by default."""
+    """Return ``terms`` as checked indices of terms of the problem; by default the sparsifying terms."""
     if terms is None:
         numbers = sparsifying_terms(problem)
         if not numbers:
             raise ValueError(
-                "no term of the weights has a kink at zero (such as L1 or GroupLasso), so there is no strength at "
-                "which weights become zero; name the terms to change with terms=, and give strengths="
+                "no term on the weights has a kink at zero (as L1 and GroupLasso have), so no strength makes weights "
+                "zero; choose the terms to scale with terms=, and give strengths="
             )
         return numbers
     numbers = tuple(terms)
     for number in numbers:
         if not isinstance(number, Integral) or not 0 <= number < len(problem.terms):
-            raise ValueError(f"terms must be numbers from 0 to {len(problem.terms) - 1} of terms, got {number!r}")
+            raise ValueError(f"terms must be indices of terms, from 0 to {len(problem.terms) - 1}, got {number!r}")
     if not numbers:
-        raise ValueError("terms must name at least one term")
+        raise ValueError("terms is empty; give the index of at least one term")
     return numbers
 
 
 def with_strength(problem: Problem, strength: float, numbers: tuple[int, ...]) -> Problem:
-    """The problem with the scales of these terms multiplied by ``strength``; the model is shared."""
+    """Return the problem with the scales of these terms multiplied by ``strength``; the model is shared."""
 
     def scaled(number: int, term: Term) -> Term:
         return replace(term, scale=strength * term.scale) if number in numbers else term

@@ -1,4 +1,4 @@
-"""Solutions along decreasing strengths, each warm-started by the one before."""
+"""Solutions for decreasing strengths, each warm-started from the previous one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cvxstructreg.paths.path_start import largest_strength
 from cvxstructreg.paths.strength import checked_terms, with_strength
 from cvxstructreg.runtime.short_repr import short_repr
 
-#: Solves a problem from the solution of the one before.
+#: Solves a problem, with the solution of the previous one as a warm start.
 Solve = Callable[[Problem, Solution | None], Solution]
 
 
@@ -31,7 +31,7 @@ class Path:
     strengths : array
         The factors by which the scales of the terms were multiplied, largest first.
     solutions : tuple of Solution
-        One for each, with its certificate; the last has its dual point as well.
+        One solution for each strength, with its certificate; only the last one keeps its dual point.
     """
 
     strengths: Array
@@ -52,10 +52,10 @@ class Path:
     def along(
         cls, problem: Problem, factors: Array, numbers: tuple[int, ...], solve: Solve, verbose: bool = False
     ) -> Path:
-        """The path of a problem whose terms of these numbers are multiplied by each of the factors."""
+        """Solve a problem with the terms of these indices multiplied by each of the factors in turn."""
         solutions: list[Solution] = []
         for factor, solution in zip(factors, follow(problem, factors, numbers, solve), strict=True):
-            if solutions:  # dual points are large, and only the next point has needed it
+            if solutions:  # dual points are large, and only the next point needs one
                 solutions[-1] = replace(solutions[-1], dual={})
             solutions.append(solution)
             if verbose:
@@ -74,7 +74,7 @@ class Path:
 
     @property
     def n_selected(self) -> Array:
-        """Number of features with a weight that is not zero, for each point."""
+        """Number of features with a nonzero weight, for each point."""
         coefs = self.coefs.reshape(len(self), self.solutions[0].coef.shape[0], -1)
         return np.asarray(np.count_nonzero(np.abs(coefs).max(axis=2), axis=1))
 
@@ -100,19 +100,19 @@ def path(
     verbose: bool = False,
     **options: Any,
 ) -> Path:
-    """Solve a problem for decreasing strengths of some of its terms, each point warm-started by the one before.
+    """Solve a problem for decreasing strengths of some of its terms, each point warm-started from the previous one.
 
     Parameters
     ----------
     problem : Problem
-        Its strengths count as 1: a point of the path multiplies the scales of ``terms`` by a strength.
+        At each point of the path, the scales of ``terms`` are multiplied by a strength.
     strengths : array, optional
-        The factors; by default ``n_points`` from :func:`lambda_max` down to ``smallest`` times it, evenly on a
+        The factors; by default ``n_points`` from :func:`lambda_max` down to ``smallest`` times it, evenly spaced on a
         logarithmic scale.
-    terms : numbers of terms, optional
-        The terms whose strength changes; by default all terms of the weights with a kink at zero.
+    terms : indices of terms, optional
+        The terms to scale; by default all terms on the weights that are not differentiable at zero.
     solver, tol, options
-        As for :meth:`cvxstructreg.Problem.solve`, for every point.
+        As in :meth:`cvxstructreg.Problem.solve`, for every point.
     verbose : bool
         Whether to show a progress line.
 
@@ -135,11 +135,11 @@ def path(
 
 
 def follow(problem: Problem, factors: Array, numbers: tuple[int, ...], solve: Solve) -> Iterator[Solution]:
-    """The solutions one after the other; ``solve`` gets a problem and where to start: a solution, or None.
+    """Yield the solutions one by one; ``solve`` gets a problem and a warm start (a solution, or None).
 
-    That is the solution before, with the weights that the last two solutions let expect.
+    The warm start is the previous solution, with weights extrapolated from the last two solutions.
     """
-    bounded = any(term.is_constraint for term in problem.terms)  # bounds may not hold further along a line
+    bounded = any(term.is_constraint for term in problem.terms)  # extrapolated weights may violate bounds
     start: Solution | None = None
     before: Solution | None = None
     for number, factor in enumerate(factors):
@@ -152,7 +152,7 @@ def follow(problem: Problem, factors: Array, numbers: tuple[int, ...], solve: So
 
 
 def _step_ratio(strengths: Array) -> float:
-    """The logarithm of the next step of three strengths relative to the one before; 0 where that makes no sense."""
+    """Return the ratio of the last to the first of two steps on the logarithmic scale; 0 if it is undefined."""
     if len(strengths) < 3 or strengths[-1] <= 0 or strengths[0] == strengths[1]:
         return 0.0
     return float(np.log(strengths[1] / strengths[2]) / np.log(strengths[0] / strengths[1]))
@@ -163,7 +163,7 @@ def _distance(one: Solution, other: Solution | None) -> float:
 
 
 def _extrapolated(before: Solution, found: Solution, ahead: float) -> Solution:
-    """The line through the weights of two points, by the logarithm of the strength; zeros stay, no sign changes."""
+    """Extrapolate the weights linearly in the logarithm of the strength; zeros stay zero and signs do not change."""
     coef = found.coef + ahead * (found.coef - before.coef)
     coef = np.where(coef * found.coef > 0, coef, 0.0)
     return replace(found, coef=coef, intercept=found.intercept + ahead * (found.intercept - before.intercept))
@@ -175,26 +175,26 @@ def common_strengths(
     n_points: int,
     smallest: float,
     numbers: tuple[int, ...],
-    if_none_matters: float | None = None,
+    fallback: float | None = None,
 ) -> Array:
-    """``strengths`` checked and sorted, or by default from the largest that any of the problems needs.
+    """Return ``strengths`` checked and sorted; by default, start at the largest strength that any problem needs.
 
-    ``if_none_matters`` is the largest where all weights are zero at any strength, which is an error otherwise.
+    ``fallback`` is the largest strength if all weights are zero at any strength; without it, that case is an error.
     """
     if strengths is None:
         if isinstance(n_points, bool) or not isinstance(n_points, Integral) or n_points < 1:
-            raise ValueError(f"n_points must be a whole number of at least 1, got {n_points!r}")
+            raise ValueError(f"n_points must be an integer of at least 1, got {n_points!r}")
         if not isinstance(smallest, Real) or not 0 < smallest < 1:
             raise ValueError(f"smallest must lie between 0 and 1, got {smallest!r}")
         largest = max(largest_strength(problem, numbers) for problem in problems)
-        if largest == 0.0 and if_none_matters is not None:
-            largest = if_none_matters
+        if largest == 0.0 and fallback is not None:
+            largest = fallback
         if largest == 0.0:
-            raise ValueError("all weights are zero at any strength: the loss does not ask for others; give strengths=")
+            raise ValueError("all weights are zero at any strength, because the loss is minimal there; give strengths=")
         return largest * np.geomspace(1.0, smallest, n_points)
     factors = np.array(real_array(strengths, "strengths"))
     if factors.ndim != 1 or factors.size == 0 or not np.isfinite(factors).all() or (factors < 0).any():
-        raise ValueError("strengths must be a list of finite nonnegative numbers")
+        raise ValueError("strengths must be a nonempty one-dimensional list of finite nonnegative numbers")
     return np.sort(factors)[::-1]
 
 
