@@ -677,8 +677,8 @@ def test_sentiwordnet_as_published(tmp_path):
         ("a\t01\t0.5\t0", "line 1: 4 cells; expected 5"),
         ("a\t01\thigh\t0\tgood#1", "scores 'high', '0' must be from 0 to 1"),
         ("a\t01\t1.5\t0\tgood#1", "must be from 0 to 1"),
-        ("a\t01\t0.5\t0\tgood", "'good' is no lemma#sense"),
-        ("a\t01\t0.5\t0\tgood#0", "'good#0' is no lemma#sense"),
+        ("a\t01\t0.5\t0\tgood", "'good' is not of the form lemma#sense"),
+        ("a\t01\t0.5\t0\tgood#0", "'good#0' is not of the form lemma#sense"),
     ],
 )
 def test_broken_sentiwordnet(tmp_path, line, message):

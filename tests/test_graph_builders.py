@@ -56,7 +56,7 @@ def test_cooccurrence_is_its_definition(k, threshold):
     X = random_counts(np.random.default_rng(k))
     graph = CooccurrenceGraph(n_neighbors=k, threshold=threshold).fit(X).graph_
     W, expected = graph.weights.toarray(), dense_cooccurrence(X, k, threshold)
-    # of equally near features any may be taken: the numbers must agree, not the columns
+    # any of several equally near features may be chosen: the counts must agree, not the columns
     np.testing.assert_allclose(np.sort(W, axis=1), np.sort(expected, axis=1), atol=1e-12)
     cosines = dense_cooccurrence(X, X.shape[1], threshold) > 0
     assert np.all(cosines[W > 0])
@@ -303,7 +303,7 @@ def test_dissimilar_class_means():
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"classes": {"a": ["x"]}}, ValueError, "needs the vocabulary"),
+        ({"classes": {"a": ["x"]}}, ValueError, "needs vocabulary="),
         ({"classes": {}, "vocabulary": ["x"]}, ValueError, "empty"),
         ({"classes": {"a": "x"}, "vocabulary": ["x"]}, TypeError, "single string"),
         ({"classes": {"a": ["q"]}, "vocabulary": ["x"]}, ValueError, "class 'a' has no feature"),

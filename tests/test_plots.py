@@ -50,7 +50,7 @@ def test_a_path_shows_each_weight_against_the_strength():
     others = [line for line in ax.get_lines() if line.get_color() == "0.85"]
     assert len(others) == np.count_nonzero(np.abs(points.coefs).max(axis=0)) - 2
     count = np.count_nonzero(points.coefs[3])
-    assert ax.get_title() == f"chosen: {points.strengths[3]:.3g}, {count} of 5 weights not zero"
+    assert ax.get_title() == f"chosen: {points.strengths[3]:.3g}, {count} of 5 weights nonzero"
 
 
 def test_a_path_names_what_matters_at_the_chosen_strength():
@@ -84,7 +84,7 @@ def test_a_path_draws_on_the_axes_given():
 
 def test_a_path_refuses_what_it_cannot_draw():
     points = path(lasso(), n_points=3)
-    with pytest.raises(ValueError, match="names must have one name for each of 5"):
+    with pytest.raises(ValueError, match="names must contain one name for each of 5"):
         plots.coefficient_path(points, names=["a"])
     with pytest.raises(ValueError, match="output must be a column from 0 to 0"):
         plots.coefficient_path(points, output=1)
@@ -104,7 +104,7 @@ def test_convergence_shows_the_best_gap_so_far():
     assert tolerance.get_ydata()[0] == 1e-6
     assert ax.get_yscale() == "log"
     assert len(plots.convergence(solution).get_lines()) == 1
-    with pytest.raises(ValueError, match="no solutions"):
+    with pytest.raises(ValueError, match="solutions is empty"):
         plots.convergence([])
 
 
@@ -154,7 +154,7 @@ def test_names_do_not_cover_each_other():
 def test_a_graph_refuses_what_it_cannot_draw():
     with pytest.raises(ValueError, match="one weight for each of 5"):
         plots.feature_graph(signed_graph(), [1.0])
-    with pytest.raises(ValueError, match="a point for each of 5"):
+    with pytest.raises(ValueError, match="one point for each of 5"):
         plots.feature_graph(signed_graph(), np.zeros(5), positions=[(0, 0)])
     with pytest.raises(ValueError, match="n_shown"):
         plots.feature_graph(signed_graph(), np.zeros(5), n_shown=0)
@@ -198,9 +198,9 @@ def test_regions_examples_and_edges():
     frame = pd.DataFrame(X, columns=["width", "height"])
     named = plots.decision_regions(HalfPlane(), frame)
     assert (named.get_xlabel(), named.get_ylabel()) == ("width", "height")
-    with pytest.raises(ValueError, match="two features"):
+    with pytest.raises(ValueError, match="two columns"):
         plots.decision_regions(HalfPlane(), np.zeros((3, 3)))
-    with pytest.raises(ValueError, match="4 nodes for 3"):
+    with pytest.raises(ValueError, match="4 nodes, but there are 3"):
         plots.decision_regions(HalfPlane(), X[:3], graph=graph)
 
 

@@ -1,6 +1,6 @@
-"""Graphs over features or samples: signed, sparse, possibly directed, possibly with virtual nodes; and their builders.
+"""Graphs on features or samples: signed, sparse, possibly directed, possibly with virtual nodes; and their builders.
 
-Things fitted on a matrix X are classes with ``fit(X).graph_``; conversions of what is known already are functions.
+Builders that learn from a matrix X are classes with ``fit(X).graph_``; conversions of existing data are functions.
 """
 
 from importlib import import_module
@@ -56,7 +56,7 @@ __all__ = [
     "to_networkx",
 ]
 
-# The builders are loaded when they are first asked for: scikit-learn takes longer to import than all the rest.
+# The builders are loaded on first use: importing scikit-learn takes longer than importing everything else.
 _MODULES = {
     "alignment": ("aligned_graph", "edge_list_graph"),
     "builders.cooccurrence": ("CooccurrenceGraph",),

@@ -1,4 +1,4 @@
-"""Graphs over other nodes than the columns of X, brought into the order of the columns."""
+"""Align graphs with the columns of X, by name."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from cvxstructreg.graphs.graph import Graph
 def aligned_graph(graph: Graph, vocabulary: Any, missing: str = "ignore") -> Graph:
     """Return the graph on the columns of X: nodes in the order of the vocabulary, virtual nodes after them.
 
-    Words of the vocabulary that are no nodes become isolated nodes.
+    Words of the vocabulary that are not in the graph become isolated nodes.
 
     Parameters
     ----------
     graph : Graph
-        With names.
+        Its nodes must have names.
     vocabulary : fitted vectorizer, sequence of str or dict from name to column
     missing : {"ignore", "error"}
-        What to do with nodes that are not in the vocabulary; ignored ones go with their edges.
+        What to do with nodes that are not in the vocabulary; an ignored node is removed with its edges.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def aligned_graph(graph: Graph, vocabulary: Any, missing: str = "ignore") -> Gra
     if not isinstance(graph, Graph):
         raise TypeError(f"expected a Graph, not {type(graph).__name__}; wrap it: Graph(weights, names=...)")
     if graph.names is None:
-        raise ValueError("the nodes of the graph have no names; make it with Graph(weights, names=...)")
+        raise ValueError("the nodes of the graph have no names; create it with Graph(weights, names=...)")
     names = vocabulary_names(vocabulary)
     columns, _ = ColumnFinder(names, len(names), missing).find(graph.feature_names or (), "node")
     position = {name: node for node, name in enumerate(graph.names)}
@@ -69,11 +69,11 @@ def edge_list_graph(
     vocabulary : fitted vectorizer, sequence of str or dict from name to column
         Names of the columns of X: the nodes of the graph.
     weights : float or one per edge, optional
-        1 by default; the weights of a file stand in the file. Negative for dissimilar nodes.
+        1 by default; negative for dissimilar nodes. Not allowed with a file, which contains the weights.
     directed : bool
         Whether (i, j) and (j, i) are different edges.
     missing : {"ignore", "error"}
-        What to do with edges of names that are not in the vocabulary.
+        What to do with edges whose names are not in the vocabulary.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def edge_list_graph(
         values = np.broadcast_to(np.asarray(1.0 if weights is None else weights, dtype=float), len(pairs)).tolist()
     for pair in pairs:
         if len(pair) != 2:
-            raise ValueError(f"an edge has two ends, not {plural(len(pair), 'entry')}: {pair}; weights are separate")
+            raise ValueError(f"an edge has two ends, not {plural(len(pair), 'entry')}: {pair}; pass weights separately")
     ColumnFinder(names, len(names), missing).find((name for pair in pairs for name in pair), "node")
     known = set(names)
     kept = [(pair, value) for pair, value in zip(pairs, values, strict=True) if known.issuperset(pair)]

@@ -1,4 +1,4 @@
-"""Classes of features with a virtual mean node each (Sandler, Talukdar, Ungar and Blitzer, NIPS 2008, section 3.1)."""
+"""Classes of features, each with a virtual mean node (Sandler, Talukdar, Ungar and Blitzer, NIPS 2008, section 3.1)."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def class_graph(
 ) -> Graph:
     """W_ic = share of feature i in class c, for a virtual node per class: the penalty sum_i (w_i - sum_c W_ic mu_c)^2.
 
-    The means mu_c are virtual nodes, minimised out inside the penalty, so that features of one class are pulled
-    to the mean of the class: with m features in a class this takes m edges, not m^2. The shares of a feature are
-    scaled to sum to one; a feature in no class has no edge. A dissimilar pair (a, b) adds (mu_a + mu_b)^2.
+    The means mu_c are virtual nodes, and the penalty minimises over them. So the features of a class are pulled to the
+    mean of the class; with m features in a class this takes m edges, not m^2. The shares of a feature are scaled to sum
+    to one; a feature in no class has no edge. A dissimilar pair (a, b) adds (mu_a + mu_b)^2.
 
     Parameters
     ----------
-    classes : mapping, flat sequence, or matrix
-        A mapping from class name to its features (names or columns; a feature in several classes belongs to each
-        in equal shares); or one label per feature (None or NaN: no class); or a matrix of shares >= 0, dense or
-        sparse, with one row per feature and one column per class.
+    classes : mapping, sequence of labels, or matrix
+        A mapping from class name to features (names or columns; a feature in several classes has an equal share in
+        each); or one label per feature (None or NaN: no class); or a matrix of shares >= 0, dense or sparse, with one
+        row per feature and one column per class.
     vocabulary : fitted vectorizer, sequence of str or dict from name to column, optional
         Names of the features; needed for a mapping.
-    dissimilar : sequence of pairs of classes (names, or numbers in their order)
-        Classes whose means should be of opposite signs. Several pairs with the same first class pull its mean to minus
+    dissimilar : sequence of pairs of classes (names or indices)
+        Classes whose means should have opposite signs. Several pairs with the same first class pull its mean to minus
         the average of the others.
     class_names : sequence of str, optional
         Names of the columns of a matrix.
@@ -64,7 +64,9 @@ def class_graph(
     shares, found_names = _shares(classes, names, missing)
     labels = checked_names(found_names if class_names is None else class_names, shares.shape[1], "class")
     if names is not None and len(names) != shares.shape[0]:
-        raise ValueError(f"classes are given for {plural(shares.shape[0], 'feature')}; the vocabulary has {len(names)}")
+        raise ValueError(
+            f"classes are given for {plural(shares.shape[0], 'feature')}, but the vocabulary has {len(names)}"
+        )
     _check_occupied(shares, labels)
     d, k = shares.shape
     sums = np.asarray(shares.sum(axis=1)).ravel()
@@ -75,7 +77,7 @@ def class_graph(
 
 
 def _shares(classes: Any, names: Any, missing: str) -> tuple[sparse.csr_array, list[str] | None]:
-    """Return the matrix of shares, features by classes, and the names of the classes if they have any."""
+    """Return the matrix of shares (features by classes) and the names of the classes, None if they have none."""
     if isinstance(classes, Mapping):
         return _shares_of_mapping(classes, names, missing)
     if sparse.issparse(classes):
@@ -103,7 +105,7 @@ def _shares_of_labels(labels: list[Any]) -> tuple[sparse.csr_array, list[str] | 
     columns = [number[labels[i]] for i in labelled]
     shape = (len(labels), len(distinct))
     if not distinct:
-        raise ValueError("no feature has a class")
+        raise ValueError("no feature has a class; give at least one label that is not None or NaN")
     return sparse.csr_array((np.ones(len(labelled)), (labelled, columns)), shape=shape), [str(x) for x in distinct]
 
 
@@ -111,7 +113,7 @@ def _shares_of_mapping(
     classes: Mapping[str, Iterable[Any]], names: Any, missing: str
 ) -> tuple[sparse.csr_array, list[str]]:
     if names is None:
-        raise ValueError("a mapping from class to features needs the vocabulary, to know the columns of X")
+        raise ValueError("a mapping from class to features needs vocabulary=..., the names of the columns of X")
     if not classes:
         raise ValueError("classes is empty; expected at least one class with its features")
     members, finder = [], ColumnFinder(names, len(names), missing)

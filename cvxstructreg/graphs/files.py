@@ -1,4 +1,4 @@
-"""Text files of words, pairs and edges, plain or gzip'd, read line by line with errors that name file and line."""
+"""Read text files of words, pairs and edges, plain or gzipped; errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ FilePath = str | PathLike[str]
 
 
 def numbered_lines(path: FilePath) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 text file with their numbers from 1; gzip is recognised by its first bytes."""
+    """Yield the lines of a UTF-8 text file, numbered from 1; a gzipped file is recognised by its first bytes."""
     file = Path(path)
     if not file.is_file():
-        raise FileNotFoundError(f"there is no file {str(file)!r}")
+        raise FileNotFoundError(f"file {str(file)!r} does not exist; check the path")
     with file.open("rb") as raw:
         zipped = raw.read(2) == b"\x1f\x8b"
     number = 0
@@ -26,26 +26,30 @@ def numbered_lines(path: FilePath) -> Iterator[tuple[int, str]]:
             for number, line in enumerate(lines, start=1):
                 yield number, line.rstrip("\r\n")
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise ValueError(f"{str(file)!r} is truncated or damaged after line {number} ({error}); get it anew") from error
+        raise ValueError(
+            f"{str(file)!r} is truncated or damaged after line {number} ({error}); get the file again"
+        ) from error
     except UnicodeDecodeError as error:
-        raise ValueError(f"{str(file)!r} is not UTF-8 after line {number}; convert it, e.g. with iconv") from error
+        raise ValueError(
+            f"{str(file)!r} is not UTF-8 after line {number}; convert the file, e.g. with iconv"
+        ) from error
 
 
 def split_row(line: str) -> list[str]:
-    """Return the columns of a line: parted by tabs if it has any, else by commas, else by white space."""
+    """Split a line into columns: at tabs if it has any, else at commas, else at white space."""
     separator = next((mark for mark in "\t," if mark in line), None)
     return [field.strip() for field in line.split(separator)]
 
 
 def rows(path: FilePath) -> Iterator[tuple[int, list[str]]]:
-    """Yield the columns of the lines that are neither empty nor comments (#), with the numbers of the lines."""
+    """Yield the columns of each line that is not empty and not a comment (#), with its line number."""
     for number, line in numbered_lines(path):
         if line.strip() and not line.startswith("#"):
             yield number, split_row(line)
 
 
 def read_word_list(path: FilePath) -> list[str]:
-    """Return the words of a file with one word per line; comments (#, ;) and empty lines are skipped, gzip may be.
+    """Return the words of a file (plain or gzipped, one word per line), without comments (#, ;) and empty lines.
 
     Examples
     --------
@@ -64,9 +68,9 @@ def read_word_list(path: FilePath) -> list[str]:
 
 
 def read_edge_list(path: FilePath) -> tuple[list[tuple[str, str]], list[float]]:
-    """Return the pairs and weights of a file with two or three columns: node, node and (1 by default) weight.
+    """Return the pairs and weights of a file with two or three columns: node, node and weight (1 by default).
 
-    Columns are parted by tabs, commas or white space; lines that start with # are comments.
+    Columns are separated by tabs, commas or white space; lines that start with # are comments.
 
     Examples
     --------
@@ -82,7 +86,7 @@ def read_edge_list(path: FilePath) -> tuple[list[tuple[str, str]], list[float]]:
         if len(row) not in (2, 3) or not row[0] or not row[1]:
             raise ValueError(
                 f"line {number} of {str(path)!r} has {plural(len(row), 'column')}: {row}; "
-                "expected node, node and perhaps weight"
+                "expected node, node and optionally weight"
             )
         pairs.append((row[0], row[1]))
         weights.append(_number(row[2], number, path) if len(row) == 3 else 1.0)
@@ -93,4 +97,4 @@ def _number(text: str, number: int, path: FilePath) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"line {number} of {str(path)!r}: the weight {text!r} is no number") from None
+        raise ValueError(f"line {number} of {str(path)!r}: the weight {text!r} is not a number") from None

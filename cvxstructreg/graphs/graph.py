@@ -32,17 +32,17 @@ from cvxstructreg.graphs.weight_matrix import (
 class Graph:
     """Signed weights W: W_ij > 0 ties nodes i and j together, W_ij < 0 pushes them to opposite signs.
 
-    The graph is undirected when W is symmetric (up to round-off, which is averaged away) and directed
-    otherwise. It never changes, and never changes or shares its input.
+    The graph is undirected if W is symmetric (up to round-off, which is averaged out) and directed otherwise.
+    A graph is immutable, and neither changes nor shares its input.
 
     Parameters
     ----------
     weights : square matrix, dense or scipy.sparse
-        Zero diagonal. Repeated entries of a sparse matrix are added, as scipy does; they must agree in sign.
+        The diagonal must be zero. Repeated entries of a sparse matrix are added, as in scipy; their signs must agree.
     names : sequence of str, optional
         One distinct name per node.
     virtual : node indices, node names or boolean mask, optional
-        Nodes that occur in no data, such as class means.
+        Nodes that are not features of the data, such as class means.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class Graph:
         Parameters
         ----------
         pairs : sequence of (node, node)
-            Indices, or names when `names` is given.
+            Indices, or names if `names` is given.
         weights : float or one per pair, optional
             1 by default; negative for dissimilar nodes.
         n_nodes : int, optional
@@ -91,7 +91,7 @@ class Graph:
         directed : bool
             Whether (i, j) and (j, i) are different edges.
         duplicates : {"error", "sum"}
-            What to do with a pair that is given twice. Opposite signs are an error either way.
+            What to do with a pair that is given twice. Opposite signs are always an error.
 
         Examples
         --------
@@ -134,7 +134,7 @@ class Graph:
 
     @property
     def weights(self) -> sparse.csr_array:
-        """The matrix W: a copy, yours to change."""
+        """The matrix W, as a copy that may be changed."""
         return self._weights.copy()
 
     @property
@@ -174,7 +174,7 @@ class Graph:
 
     @property
     def isolated(self) -> NDArray[np.int64]:
-        """Indices of the nodes that no edge touches, in either direction."""
+        """Indices of the nodes without incoming or outgoing edges."""
         touched = np.zeros(self.n_nodes, dtype=bool)
         touched[self._rows()] = True
         touched[self._weights.indices] = True
@@ -186,11 +186,11 @@ class Graph:
         return np.asarray(abs(self._weights).sum(axis=1))
 
     def similarity(self) -> Graph:
-        """max(W, 0): the graph with only the similarity edges, on the same nodes."""
+        """max(W, 0): the graph of the similarity edges on the same nodes."""
         return Graph(self._weights.maximum(0), self._names, self._virtual)
 
     def dissimilarity(self) -> Graph:
-        """min(W, 0): the graph with only the dissimilarity edges, still negative, on the same nodes."""
+        """min(W, 0): the graph of the dissimilarity edges (with negative weights) on the same nodes."""
         return Graph(self._weights.minimum(0), self._names, self._virtual)
 
     def transition(self) -> sparse.csr_array:
@@ -200,7 +200,7 @@ class Graph:
         return P
 
     def edges(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Arrays i, j, w with one entry per edge; i < j when the graph is undirected."""
+        """Arrays i, j, w with one entry per edge; i < j if the graph is undirected."""
         i, j, w = self._rows(), self._weights.indices.astype(np.int64), self._weights.data
         once = np.full(len(w), True) if self.is_directed else i < j
         return i[once], j[once], w[once]
@@ -270,7 +270,7 @@ class Graph:
         values, counts = np.unique(chosen, return_counts=True)
         if np.any(counts > 1):
             repeated = show(self._names, values[np.argmax(counts > 1)])
-            raise ValueError(f"node {repeated} is given twice; a subgraph has each node once")
+            raise ValueError(f"node {repeated} is given twice; list each node once")
         names = chosen_names(self._names, chosen)
         return Graph(self._weights[chosen][:, chosen], names, np.isin(chosen, self._virtual))
 
@@ -289,10 +289,12 @@ class Graph:
     def _indices(self, nodes: ArrayLike, argument: str) -> NDArray[np.int64]:
         given = np.atleast_1d(np.asarray(nodes))
         if given.ndim != 1:
-            raise ValueError(f"{argument} must be a flat list of nodes, not an array of shape {given.shape}")
+            raise ValueError(f"{argument} must be a one-dimensional list of nodes, not an array of shape {given.shape}")
         if given.dtype == bool:
             if len(given) != self.n_nodes:
-                raise ValueError(f"{argument} is a mask of {len(given)} entries for {self.n_nodes} nodes")
+                raise ValueError(
+                    f"{argument} is a mask of {len(given)} entries, expected one for each of {self.n_nodes} nodes"
+                )
             return np.flatnonzero(given)
         indices = indices_of(given, self._names, "node")
         check_range(indices, self.n_nodes, "node", argument)

@@ -1,4 +1,4 @@
-"""Graphs from networkx and to networkx."""
+"""Conversion of graphs from and to networkx."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from cvxstructreg.runtime.optional import optional_import
 
 
 def from_networkx(network: Any, vocabulary: Any = None, weight: str = "weight", missing: str = "ignore") -> Graph:
-    """W_ij = the edge attribute `weight`, 1 where an edge has none; parallel edges are added.
+    """W_ij = the edge attribute `weight`, 1 if an edge has none; the weights of parallel edges are added.
 
     Parameters
     ----------
     network : networkx.Graph, DiGraph, MultiGraph or MultiDiGraph
-        Nodes that are 0, 1, ..., n-1 come in that order, without names; all others in the order of the network, with
-        ``str(node)`` as names. Nodes with a true attribute "virtual" become virtual nodes.
+        If the nodes are 0, 1, ..., n-1, they keep these indices and have no names. Otherwise they keep the order of the
+        network, with ``str(node)`` as names. Nodes with a true attribute "virtual" become virtual nodes.
     vocabulary : fitted vectorizer, sequence of str or dict from name to column, optional
-        Bring the nodes into the order of the columns of X, see `aligned_graph`.
+        Reorder the nodes as the columns of X; see `aligned_graph`.
     weight : str
-        Name of the edge attribute; negative for dissimilar nodes.
+        Name of the edge attribute; its value is negative for dissimilar nodes.
     missing : {"ignore", "error"}
         What to do with nodes that are not in the vocabulary.
 
@@ -42,7 +42,7 @@ def from_networkx(network: Any, vocabulary: Any = None, weight: str = "weight", 
     edges = [(position[u], position[v], value) for u, v, value in network.edges(data=weight, default=1.0)]
     for u, v, value in edges:
         if not isinstance(value, int | float | np.number):
-            raise TypeError(f"edge ({nodes[u]!r}, {nodes[v]!r}) has the {weight} {value!r}, which is no number")
+            raise TypeError(f"edge ({nodes[u]!r}, {nodes[v]!r}) has the {weight} {value!r}, which is not a number")
     i, j, values = (np.array(part) for part in zip(*edges, strict=True)) if edges else (np.zeros(0, int),) * 3
     W = sparse.coo_array((values.astype(float), (i, j)), shape=(len(nodes), len(nodes)))
     if not network.is_directed():
@@ -53,7 +53,7 @@ def from_networkx(network: Any, vocabulary: Any = None, weight: str = "weight", 
 
 
 def to_networkx(graph: Graph) -> Any:
-    """Return a networkx.Graph, or DiGraph if directed, with edge attributes "weight"; virtual nodes are marked.
+    """Return a networkx.Graph, or DiGraph if directed, with the edge attribute "weight"; virtual nodes are marked.
 
     Nodes are the names, or 0, 1, ... if there are none.
 

@@ -1,4 +1,4 @@
-"""Pairs of examples that are of different classes, and graphs that hold them (Goldberg, Zhu and Wright 2007)."""
+"""Pairs of examples from different classes, and graphs that contain them (Goldberg, Zhu and Wright 2007)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from cvxstructreg.graphs.weight_matrix import pair_indices
 
 
 def mixed_graph(graph: Graph, pairs: Any, weights: ArrayLike | None = None, conflict: str = "replace") -> Graph:
-    """W_st = -weight for each pair (s, t), all other edges as in the graph.
+    """W_st = -weight for each pair (s, t); all other edges are those of the graph.
 
     Parameters
     ----------
     graph : Graph
         Undirected; similarity of the examples, such as ``NeighborGraph().fit(X).graph_``.
     pairs : sequence of (node, node)
-        Dissimilar examples, by index or name. Pairs given twice count once, with the largest weight.
+        Dissimilar examples, by index or name. A pair given twice counts once, with its largest weight.
     weights : float or one per pair, optional
         Strength of the dissimilarity, > 0; 1 by default.
     conflict : {"replace", "error"}
-        What to do if a pair is linked already: the dissimilarity takes the place of the edge, or an error.
+        What to do if a pair is already linked: replace the edge by the dissimilarity, or raise an error.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def mixed_graph(graph: Graph, pairs: Any, weights: ArrayLike | None = None, conf
     linked = np.flatnonzero(np.asarray(W[ends[:, 0], ends[:, 1]]) != 0) if len(ends) else ends[:, 0]
     if len(linked) and conflict == "error":
         edge = show(graph.names, *ends[linked[0]])
-        raise ValueError(f'pair ({edge}) is linked already ({len(linked)} such); use conflict="replace"')
+        raise ValueError(f'pair ({edge}) is already linked ({len(linked)} such); use conflict="replace"')
     taken = sparse.csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=W.shape)
     added = sparse.csr_array((-values, (ends[:, 0], ends[:, 1])), shape=W.shape)
     return Graph(W - W.multiply(taken + taken.T) + added + added.T, graph.names, graph.virtual)
@@ -62,14 +62,14 @@ def oracle_pairs(
     rows: ArrayLike | None = None,
     random_state: int | np.random.Generator | np.random.RandomState | None = None,
 ) -> NDArray[np.int64]:
-    """Return n_pairs different pairs (s, t), s < t, with y_s != y_t, each such pair equally likely.
+    """Draw n_pairs distinct pairs (s, t), s < t, with y_s != y_t, each such pair equally likely.
 
-    For experiments in which an oracle names pairs of different classes, but not the classes.
+    This is for experiments in which an oracle gives pairs of examples from different classes, but not the classes.
 
     Parameters
     ----------
     y : sequence of labels
-        Of all examples.
+        The labels of all examples.
     n_pairs : int
     rows : indices, optional
         Draw from these examples only, such as the unlabelled ones.
@@ -78,7 +78,7 @@ def oracle_pairs(
     Returns
     -------
     pairs : int64 array of shape (n_pairs, 2)
-        Numbers of the examples in y, in random order: the first m pairs are a draw of m pairs.
+        Indices of the examples in y, in random order: the first m pairs are a random draw of m pairs.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def oracle_pairs(
     """
     labels = np.asarray(y)
     if labels.ndim != 1:
-        raise ValueError(f"y must be flat, one label per example, not of shape {labels.shape}")
+        raise ValueError(f"y must be one-dimensional, one label per example, not of shape {labels.shape}")
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise ValueError(f"y[{int(np.argmax(np.isnan(labels)))}] is NaN; draw from the labelled examples with rows=...")
     chosen = np.arange(len(labels)) if rows is None else np.unique(indices_of(np.asarray(rows), None, "row"))
@@ -97,12 +97,14 @@ def oracle_pairs(
     _, group, sizes = np.unique(labels[chosen], return_inverse=True, return_counts=True)
     order = np.argsort(group, kind="stable")
     ends = np.cumsum(sizes)[group[order]]
-    # in this order the partners of position p are all positions from the end of its class on
+    # in this order the partners of position p are all positions after the end of its class
     n_partners = len(chosen) - ends
     offsets = np.concatenate([[0], np.cumsum(n_partners)])
     if n_pairs > offsets[-1]:
         given = f"{plural(len(chosen), 'example')} with {plural(len(sizes), 'label')}"
-        raise ValueError(f"{given} have {plural(offsets[-1], 'pair')} of different classes, fewer than {n_pairs}")
+        raise ValueError(
+            f"{given} have {plural(offsets[-1], 'pair')} of different classes, fewer than n_pairs={n_pairs}"
+        )
     rank = _generator(random_state).choice(offsets[-1], size=n_pairs, replace=False)
     first = np.searchsorted(offsets, rank, side="right") - 1
     second = ends[first] + rank - offsets[first]

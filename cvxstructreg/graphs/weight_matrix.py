@@ -1,4 +1,4 @@
-"""From what users give, a matrix or a list of pairs, to the weight matrix of a graph: checked, canonical CSR."""
+"""Convert user input (a matrix or a list of pairs) to the weight matrix of a graph: checked, canonical CSR."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scipy import sparse
 
 from cvxstructreg.core.checks import Names, index_type, indices_of, real_array, show
 
-# W_ij and W_ji that differ by no more than this fraction of the larger one are the same undirected edge.
+# W_ij and W_ji are the same undirected edge if they differ by at most this fraction of the larger one.
 ROUND_OFF = 1e-12
 
 
 def square_coo(weights: Any) -> sparse.coo_array:
-    """Return a copy of the square matrix of real weights in coordinates, repeated entries still apart."""
+    """Return a copy of the square matrix of real weights in COO format; repeated entries are not yet added."""
     matrix = weights if sparse.issparse(weights) else real_array(weights, "graph weights")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] == 0:
         raise ValueError(
@@ -30,12 +30,12 @@ def square_coo(weights: Any) -> sparse.coo_array:
 
 
 def canonical_csr(coo: sparse.coo_array, names: Names) -> sparse.csr_array:
-    """Return the matrix in CSR: finite, without loops, explicit zeros or repeated entries, indices sorted."""
+    """Return the matrix in CSR format: finite, sorted, without self-loops, explicit zeros or repeated entries."""
     finite = np.isfinite(coo.data)
     if not finite.all():
         bad = np.argmin(finite)
         edge = show(names, coo.row[bad], coo.col[bad])
-        raise ValueError(f"edge ({edge}) has weight {coo.data[bad]}; weights must be finite, 0 for no edge")
+        raise ValueError(f"edge ({edge}) has weight {coo.data[bad]}; weights must be finite, and 0 for no edge")
     W = coo.tocsr()
     if W.nnz < coo.nnz:
         check_duplicates(coo, names, allow_sum=True)
@@ -51,7 +51,7 @@ def canonical_csr(coo: sparse.coo_array, names: Names) -> sparse.csr_array:
 
 
 def with_direction(W: sparse.csr_array) -> tuple[sparse.csr_array, bool]:
-    """Return W, made exactly symmetric if it is so up to round-off, and whether it is directed."""
+    """Return W, made exactly symmetric if it is symmetric up to round-off, and whether it is directed."""
     transposed = W.T.tocsr()
     difference = abs(W - transposed)
     if difference.nnz == 0:
@@ -63,20 +63,20 @@ def with_direction(W: sparse.csr_array) -> tuple[sparse.csr_array, bool]:
 
 
 def pair_indices(pairs: Any, names: Names) -> NDArray[np.int64]:
-    """Return the node indices of the pairs, one row for each."""
+    """Return the node indices of the pairs, one row per pair."""
     given = pairs if hasattr(pairs, "__array__") else list(pairs)
     try:
         array = np.asarray(given) if len(given) else np.zeros((0, 2), dtype=np.int64)
-    except ValueError:  # numpy refuses rows of unequal lengths
+    except ValueError:  # rows of unequal lengths
         array = np.zeros(0)
     if array.ndim != 2 or array.shape[1] != 2:
         sample = reprlib.repr(given)
-        raise ValueError(f"pairs must have two nodes each, not {sample}; weights are a separate argument")
+        raise ValueError(f"pairs must have two nodes each, not {sample}; pass weights as a separate argument")
     return indices_of(array, names, "node")
 
 
 def check_duplicates(edges: sparse.coo_array, names: Names, allow_sum: bool) -> None:
-    """Raise if an edge is given with both signs, or (unless they may be added) more than once."""
+    """Raise if an edge is given with both signs, or more than once (unless ``allow_sum``)."""
     i, j, w = edges.row.astype(np.int64), edges.col, edges.data
     _, pair, counts = np.unique(i * edges.shape[0] + j, return_inverse=True, return_counts=True)
     if len(counts) == len(pair):

@@ -1,4 +1,4 @@
-"""Pictures with matplotlib, which is needed for these alone: each function draws on Axes and returns them."""
+"""Plots with matplotlib (only these functions need it): each function draws on Axes and returns them."""
 
 from cvxstructreg.plots.coefficients import coefficient_path
 from cvxstructreg.plots.convergence import convergence

@@ -1,4 +1,4 @@
-"""Axes to draw on, colours that people with any colour vision tell apart, and labels that do not cover each other."""
+"""Axes to draw on, colours that are safe for colour-blind readers, and labels that do not overlap."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from cvxstructreg.runtime.optional import optional_import
 
-#: Seven colours of Okabe and Ito (without yellow, which is too faint for lines), after which line styles change.
+#: Seven colours of Okabe and Ito (without yellow, which is too faint for lines). After them the line style changes.
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 LINE_STYLES = ("solid", "dashed", "dotted", "dashdot")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-#: Edges between what is alike, and between what differs; the latter are dashed too.
+#: Colours of similarity and dissimilarity edges; dissimilarity edges are also dashed.
 SIMILAR, DISSIMILAR = "0.7", "#AA3377"
 
 
 def axes_for(ax: Any, **figure: Any) -> Any:
-    """The Axes given, or those of a new figure."""
+    """Return the given Axes, or those of a new figure."""
     if ax is not None:
         return ax
     pyplot = optional_import("matplotlib.pyplot", "plots", "a picture")
@@ -26,13 +26,13 @@ def axes_for(ax: Any, **figure: Any) -> Any:
 
 
 def line_look(number: int) -> dict[str, str]:
-    """Colour and style of a line: the first seven differ by colour, the next seven by style as well, and so on."""
+    """Return colour and style of a line: seven colours in the first style, then seven in the next, and so on."""
     style, colour = divmod(number, len(PALETTE))
     return {"color": PALETTE[colour], "linestyle": LINE_STYLES[style % len(LINE_STYLES)]}
 
 
 def signed_colours(values: Any, room: float = 1.0) -> tuple[Any, Any]:
-    """A colour for each number, red below and blue above zero, and the mapping for a colour bar.
+    """Return a colour for each number, red below and blue above zero, and the mapping for a colour bar.
 
     ``room`` above 1 leaves out the darkest colours, on which black text would be hard to read.
     """
@@ -46,9 +46,9 @@ def signed_colours(values: Any, room: float = 1.0) -> tuple[Any, Any]:
 
 
 def spread(heights: Any, distance: float) -> NDArray[np.float64]:
-    """Heights of labels near those given, in the same order, at least ``distance`` apart.
+    """Return heights of labels near the given ones, in the same order, at least ``distance`` apart.
 
-    Labels that would touch are moved together, around the mean of where they should be.
+    Labels that would overlap are stacked, centred at the mean of their given heights.
 
     Examples
     --------
@@ -57,12 +57,12 @@ def spread(heights: Any, distance: float) -> NDArray[np.float64]:
     """
     wanted = np.asarray(heights, dtype=float)
     order = np.argsort(wanted, kind="stable")
-    blocks: list[tuple[float, int]] = []  # the lowest label of each block of touching ones, and how many it has
+    blocks: list[tuple[float, int]] = []  # height of the lowest label of each stack, and number of labels
     for height in wanted[order]:
         low, count = float(height), 1
         while blocks and blocks[-1][0] + distance * blocks[-1][1] > low:
             below, size = blocks.pop()
-            # the best place for both is the mean of what each wants for the lowest label
+            # the merged stack starts at the weighted mean of the two heights for its lowest label
             low = (below * size + (low - distance * size) * count) / (size + count)
             count += size
         blocks.append((low, count))

@@ -10,7 +10,7 @@ import numpy as np
 from cvxstructreg.paths import Path
 from cvxstructreg.plots.canvas import axes_for, line_look, spread
 
-#: Height of a name, as a part of the height of the Axes.
+#: Height of a name, as a fraction of the height of the Axes.
 NAME_HEIGHT = 0.055
 
 
@@ -22,20 +22,20 @@ def coefficient_path(
     output: int = 0,
     ax: Any = None,
 ) -> Any:
-    """Draw each weight against the strength, with the largest ones named at their ends and the chosen strength marked.
+    """Plot each weight against the strength; name the largest ones and mark the chosen strength.
 
     Parameters
     ----------
     points : Path
         From :func:`cvxstructreg.paths.path`.
     chosen : float, optional
-        The strength to mark, such as the one that cross-validation picked.
+        The strength to mark, such as the one chosen by cross-validation.
     names : list of str, optional
-        Names of the features; by default those of the problem, or their numbers.
+        Names of the features; by default those of the problem, or their indices.
     n_named : int
-        How many weights get a colour and a name: the largest at the chosen strength, then at the end of the path.
+        Number of weights with a colour and a name: the largest at the chosen strength, then at the end of the path.
     output : int
-        Which column of the weights, where there are several outputs.
+        Which column of the weights to plot if there are several outputs.
     ax : matplotlib Axes, optional
 
     Examples
@@ -53,9 +53,9 @@ def coefficient_path(
     weights = coefs[:, :, output]
     labels = list(names if names is not None else points[0].problem.feature_names or map(str, range(weights.shape[1])))
     if len(labels) != weights.shape[1]:
-        raise ValueError(f"names must have one name for each of {weights.shape[1]} features, got {len(labels)}")
+        raise ValueError(f"names must contain one name for each of {weights.shape[1]} features, got {len(labels)}")
     if np.any(points.strengths <= 0):
-        raise ValueError("the strengths are drawn on a logarithmic scale: leave out strength 0")
+        raise ValueError("strengths are plotted on a logarithmic scale; leave out strength 0")
     ax = axes_for(ax, figsize=(7.0, 4.6))
     named = _named(weights, _nearest(points.strengths, chosen), n_named)
     others = np.setdiff1d(np.flatnonzero(np.abs(weights).max(axis=0)), named)
@@ -76,12 +76,12 @@ def coefficient_path(
 
 
 def _nearest(strengths: Any, chosen: float | None) -> int:
-    """The point of the chosen strength; the last without one."""
+    """Return the index of the chosen strength; the last one if none is chosen."""
     return len(strengths) - 1 if chosen is None else int(np.argmin(np.abs(np.log(strengths / chosen))))
 
 
 def _named(weights: Any, point: int, n_named: int) -> Any:
-    """The features with the largest weights at the point, then at the end of the path, from the top to the bottom."""
+    """Return the features with the largest weights at the point, then at the end of the path, from top to bottom."""
     order = np.lexsort((-np.abs(weights[-1]), -np.abs(weights[point])))[:n_named]
     largest = order[np.abs(weights[:, order]).max(axis=0) > 0]
     return largest[np.argsort(-weights[-1, largest], kind="stable")]
@@ -91,11 +91,11 @@ def _mark(ax: Any, chosen: float, points: Path, weights: Any) -> None:
     count = np.count_nonzero(weights[_nearest(points.strengths, chosen)])
     label = f"chosen: {chosen:.3g}"
     ax.axvline(chosen, color="black", linestyle="--", linewidth=1.0, label=label, zorder=1.5)
-    ax.set_title(f"{label}, {count} of {weights.shape[1]} weights not zero", fontsize="medium")
+    ax.set_title(f"{label}, {count} of {weights.shape[1]} weights nonzero", fontsize="medium")
 
 
 def _write_names(ax: Any, names: Sequence[str], ends: Any) -> None:
-    """Each name at the end of its line, moved where names would touch."""
+    """Write each name at the end of its line, moved apart if names would overlap."""
     low, high = ax.get_ylim()
     places = spread((ends - low) / (high - low), NAME_HEIGHT)
     for number, (name, place) in enumerate(zip(names, places, strict=True)):

@@ -10,20 +10,20 @@ import numpy as np
 from cvxstructreg.core.solution import Solution
 from cvxstructreg.plots.canvas import MARKERS, axes_for, line_look
 
-#: Gaps of zero are drawn here.
+#: Gaps of zero are plotted at this value.
 FLOOR = 1e-16
 
 
 def convergence(
     solutions: Solution | Sequence[Solution] | Mapping[str, Solution], tol: float | None = None, ax: Any = None
 ) -> Any:
-    """Draw the smallest certified relative gap so far against time, one line for each solution.
+    """Plot the smallest certified relative gap so far against time, one line for each solution.
 
     Parameters
     ----------
     solutions : Solution, list or dict of label to Solution
-        Of one problem, by several solvers; a list is labelled by their solvers. Fast solvers are rarely certified on
-        their way; a solve with a ``callback`` or ``verbose=True`` has more points to draw.
+        Solutions of one problem by several solvers; the labels of a list are the names of the solvers. Fast solvers
+        are rarely certified before they stop; pass a ``callback`` or ``verbose=True`` to ``solve`` for more points.
     tol : float, optional
         A tolerance to mark.
     ax : matplotlib Axes, optional
@@ -43,12 +43,12 @@ def convergence(
         solutions.items() if isinstance(solutions, Mapping) else ((solution.solver, solution) for solution in solutions)
     )
     if not items:
-        raise ValueError("there are no solutions to draw")
+        raise ValueError("solutions is empty; give at least one Solution")
     ax = axes_for(ax, figsize=(6.4, 4.2))
     for number, (label, solution) in enumerate(items):
         times = [record.time for record in solution.history] + [solution.time]
         gaps = [record.certificate.error for record in solution.history] + [solution.certificate.error]
-        # the best proof so far; without one (an infinite gap) there is nothing to draw yet
+        # the smallest gap so far; infinite gaps are not plotted
         best = np.fmin.accumulate(np.where(np.isfinite(gaps), gaps, np.nan))
         look = {**line_look(number), "marker": MARKERS[number % len(MARKERS)], "markersize": 4}
         ax.plot(times, np.maximum(best, FLOOR), label=label, **look)

@@ -21,23 +21,23 @@ def feature_graph(
     random_state: int = 0,
     ax: Any = None,
 ) -> Any:
-    """Draw a graph with weights as colours: selected features are discs, the others small rings.
+    """Draw a graph with weights as colours; selected features are discs, others are small rings.
 
     Similarity edges are grey, dissimilarity edges purple and dashed.
 
     Parameters
     ----------
     graph : Graph
-        Its features are those of ``coef``; virtual nodes are drawn as squares.
+        Its features correspond to ``coef``; virtual nodes are drawn as squares.
     coef : array of shape (d,)
         The weights.
     n_shown : int
-        At most so many features: those with the largest weights, then their neighbours. In a graph that is not shown
-        whole, features that are neither are left out.
+        Most features to draw: those with the largest weights, then their neighbours. If the graph is larger, all other
+        features are left out.
     positions : dict or array of (x, y), optional
-        Where the nodes are; by default a spring layout (which needs networkx).
+        Positions of the nodes; by default a spring layout (which needs networkx).
     n_named : int
-        How many of the selected features get their name.
+        Number of selected features that are labelled with their names.
     random_state : int
         Seed of the layout.
     ax : matplotlib Axes, optional
@@ -52,7 +52,9 @@ def feature_graph(
     """
     weights = np.asarray(coef, dtype=float)
     if weights.shape != (graph.n_features,):
-        raise ValueError(f"coef must be one weight for each of {graph.n_features} features, got {weights.shape}")
+        raise ValueError(
+            f"coef must have one weight for each of {graph.n_features} features, got shape {weights.shape}"
+        )
     values = np.zeros(graph.n_nodes)
     values[graph.features] = weights
     shown = _shown(graph, values, n_shown)
@@ -79,9 +81,9 @@ def feature_graph(
 
 
 def _write_names(ax: Any, names: Sequence[str], at: Any) -> None:
-    """Each name above, below or beside its node: where it covers the fewest other names and nodes.
+    """Place each name above, below or beside its node, where it covers the fewest other names and nodes.
 
-    Names have a white rim, so that edges do not cross them out.
+    Names have a white outline, so that they stay readable on edges.
     """
     effects = optional_import("matplotlib.patheffects", "plots", "a picture")
     rim = [effects.withStroke(linewidth=3.0, foreground="white")]
@@ -111,7 +113,7 @@ def _n_covered(centre: Any, half: Any, taken: Sequence[tuple[Any, Any]]) -> int:
 
 
 def _shown(graph: Graph, values: Any, n_shown: int) -> Any:
-    """The nodes with the largest weights, then their neighbours, at most ``n_shown``."""
+    """Return the nodes with the largest weights, then their neighbours, at most ``n_shown``."""
     if n_shown < 1:
         raise ValueError(f"n_shown must be at least 1, got {n_shown!r}")
     links = abs(graph.weights) + abs(graph.weights.T)
@@ -129,12 +131,14 @@ def _positions(graph: Graph, shown: Any, positions: Any, random_state: int) -> A
         every = np.array([positions[i] for i in range(graph.n_nodes)]) if isinstance(positions, Mapping) else positions
         every = np.asarray(every, dtype=float)
         if every.shape != (graph.n_nodes, 2):
-            raise ValueError(f"positions must be a point for each of {graph.n_nodes} nodes, got shape {every.shape}")
+            raise ValueError(
+                f"positions must have one point for each of {graph.n_nodes} nodes, got shape {every.shape}"
+            )
         return every[shown]
     networkx = optional_import("networkx", "plots", "the layout of a graph")
     links = abs(graph.weights)[shown][:, shown]
     network = networkx.from_scipy_sparse_array(links + links.T)
-    apart = 2.0 / np.sqrt(len(shown))  # twice the usual distance, as names need room
+    apart = 2.0 / np.sqrt(len(shown))  # twice the default distance, to leave room for names
     layout = networkx.spring_layout(network, k=apart, iterations=200, seed=random_state)
     return np.array([layout[i] for i in range(len(shown))])
 

@@ -21,22 +21,22 @@ def decision_regions(
     resolution: int = 200,
     ax: Any = None,
 ) -> Any:
-    """Draw the regions of the classes in the plane, the examples, and the similar and dissimilar (dashed) edges.
+    """Plot the decision regions of a classifier in the plane, the examples, and similar and dissimilar (dashed) edges.
 
     Parameters
     ----------
     classifier : fitted estimator
-        With ``predict`` and ``classes_``.
+        Must have ``predict`` and ``classes_``.
     X : array or data frame of shape (n, 2)
-        The examples; the names of its columns are those of the axes.
+        The examples; the column names of a data frame label the axes.
     y : array, optional
-        Their labels; those marked ``unlabeled`` are small grey dots.
+        The labels; unlabelled examples (marked ``unlabeled``) are small grey dots.
     graph : Graph, optional
-        Edges between the examples: dissimilarity edges are those of negative weight.
+        Edges between the examples; dissimilarity edges have negative weights.
     pairs : array of shape (m, 2), optional
-        Dissimilar pairs of examples, where the graph has none.
+        Dissimilar pairs of examples, if the graph has no dissimilarity edges.
     resolution : int
-        Points of the grid in each direction.
+        Number of grid points in each direction.
     ax : matplotlib Axes, optional
 
     Examples
@@ -50,7 +50,7 @@ def decision_regions(
     """
     points = np.asarray(X, dtype=float)
     if points.ndim != 2 or points.shape[1] != 2:
-        raise ValueError(f"the plane has two features, got X of shape {points.shape}; choose two columns")
+        raise ValueError(f"X must have two columns, got shape {points.shape}; choose two columns")
     classes = np.asarray(classifier.classes_)
     colours = [PALETTE[number % len(PALETTE)] for number in range(len(classes))]
     low, high = points.min(axis=0), points.max(axis=0)
@@ -90,7 +90,9 @@ def _draw_links(ax: Any, points: Any, graph: Graph | None, pairs: Any) -> None:
     similar = dissimilar = np.zeros((0, 2), dtype=int)
     if graph is not None:
         if graph.n_nodes != len(points):
-            raise ValueError(f"the graph has {graph.n_nodes} nodes for {len(points)} examples")
+            raise ValueError(
+                f"the graph has {graph.n_nodes} nodes, but there are {len(points)} examples; give one node per example"
+            )
         first, second, weights = graph.symmetrized().edges()
         links = np.stack([first, second], axis=1)
         similar, dissimilar = links[weights > 0], links[weights < 0]

@@ -1,4 +1,4 @@
-"""The sentences of a document, coloured."""
+"""The sentences of a document, coloured by their values."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from cvxstructreg.plots.canvas import axes_for, signed_colours
 def coloured_sentences(
     sentences: Sequence[str], values: Any, width: int = 80, label: str = "value", ax: Any = None
 ) -> Any:
-    """Write the sentences of a document on coloured ground: blue for positive, red for negative, grey text for zero.
+    """Write the sentences of a document on coloured backgrounds: blue if positive, red if negative, grey text if zero.
 
     Parameters
     ----------
     sentences : list of str
-        In their order.
+        The sentences in order.
     values : array
-        One number for each, such as the log-odds that are lost without it.
+        One number for each sentence, such as the decrease in log-odds when it is removed.
     width : int
-        Characters to a line.
+        Characters per line.
     label : str
-        What the numbers are; they stand before the sentences.
+        What the numbers mean; the numbers are written before the sentences.
     ax : matplotlib Axes, optional
 
     Examples
@@ -36,9 +36,11 @@ def coloured_sentences(
     """
     numbers = np.asarray(values, dtype=float)
     if not len(sentences) or numbers.shape != (len(sentences),):
-        raise ValueError(f"values must be one number for each of {len(sentences)} sentences, got {numbers.shape}")
+        raise ValueError(
+            f"values must have one number for each of {len(sentences)} sentences, got shape {numbers.shape}"
+        )
     if not np.isfinite(numbers).all():
-        raise ValueError("values must be finite; they contain NaN or infinite values")
+        raise ValueError("values contains NaN or infinite numbers; all values must be finite")
     blocks = [textwrap.fill(sentence, width) or " " for sentence in sentences]
     longest = max(len(line) for block in blocks for line in block.split("\n"))
     heights = np.array([block.count("\n") + 1.6 for block in blocks])

@@ -1,1 +1,1 @@
-"""Builders of graphs from data, texts and lexicons. They import the graphs of :mod:`cvxstructreg.graphs`."""
+"""Builders of graphs from data, texts and lexicons. They import :mod:`cvxstructreg.graphs`."""

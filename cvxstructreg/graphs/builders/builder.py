@@ -1,4 +1,4 @@
-"""What the graph builders share: checked data, names of the columns, and sparse rows cut to the best entries."""
+"""Shared code of the graph builders: checked data, names of the columns, and the k largest entries of sparse rows."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ MAX_FLOAT = float(np.finfo(float).max)
 
 
 class GraphBuilder(Builder, TransformerMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
-    """``fit(X)`` makes ``graph_``; in a pipeline, X passes through unchanged."""
+    """``fit(X)`` builds ``graph_``; in a pipeline, X passes through unchanged."""
 
     graph_: Graph
 
     def transform(self, X: Any) -> Any:
-        """Return X as it is, after checking that it has as many columns as in the fit."""
+        """Return X unchanged, after checking that it has as many columns as in the fit."""
         check_is_fitted(self)
         return validate_data(self, X, accept_sparse=True, reset=False, dtype=None)
 
     def _validated(self, X: Any) -> Any:
-        """Return X as a CSR matrix or a dense array of float64, finite."""
+        """Return X as a CSR matrix or a dense array of finite float64 values."""
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
         return sparse.csr_array(X) if sparse.issparse(X) else X
 
     def _column_names(self, vocabulary: Any, n_features: int) -> Names:
-        """Return the names of the columns: from the vocabulary, or from the data frame, or none."""
+        """Return the names of the columns from the vocabulary or the data frame; None if there are none."""
         if vocabulary is None:
             columns = getattr(self, "feature_names_in_", None)
             return None if columns is None else tuple(map(str, columns))
@@ -63,7 +63,7 @@ def checked_neighbors(n_neighbors: Any, n_points: int, count: str) -> int:
     if n_neighbors < 1:
         raise ValueError(f"n_neighbors must be at least 1, not {n_neighbors}")
     if n_points < 2:
-        raise ValueError(f"X has {count}={n_points}; at least 2 are needed to link anything")
+        raise ValueError(f"X has {count}={n_points}; at least 2 are needed to form an edge")
     return min(int(n_neighbors), n_points - 1)
 
 
@@ -77,9 +77,9 @@ def checked_number(value: Any, low: float, high: float, argument: str) -> float:
 
 
 def best_of_rows(row: NDArray[Any], column: NDArray[Any], value: NDArray[np.float64], k: int) -> NDArray[np.int64]:
-    """Return where the k largest values of each row stand; of equal ones the first column counts as larger.
+    """Return the positions of the k largest values of each row; ties go to the first column.
 
-    The rows must come one after the other.
+    The entries of each row must be contiguous.
     """
     starts, lengths = _runs(row)
     keep = np.ones(len(row), dtype=bool)
@@ -94,6 +94,6 @@ def best_of_rows(row: NDArray[Any], column: NDArray[Any], value: NDArray[np.floa
 
 
 def _runs(row: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where each run of equal entries begins, and its length."""
+    """Return the start and the length of each run of equal entries."""
     starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(row)), dtype=bool), row[1:] != row[:-1]]))
     return starts, np.diff(np.concatenate([starts, [len(row)]]))

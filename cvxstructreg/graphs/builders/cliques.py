@@ -1,4 +1,4 @@
-"""Sets of features whose members are all linked with each other."""
+"""Sets of features in which every pair is linked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy import sparse
 
 
 def clique_counts(sets: Sequence[NDArray[np.int64]], n_nodes: int) -> sparse.csr_array:
-    """C_ij = the number of sets that hold both i and j, for i != j; a sparse product, never dense."""
+    """C_ij = the number of sets that contain both i and j, for i != j; computed by a sparse product."""
     members = [np.unique(nodes) for nodes in sets]
     sizes = [len(nodes) for nodes in members]
     indptr = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
@@ -23,7 +23,7 @@ def clique_counts(sets: Sequence[NDArray[np.int64]], n_nodes: int) -> sparse.csr
 
 
 def binary(counts: sparse.csr_array) -> sparse.csr_array:
-    """1 where the count is not zero."""
+    """Return 1 where the count is nonzero."""
     ones = counts.copy()
     ones.data[:] = 1.0
     return ones

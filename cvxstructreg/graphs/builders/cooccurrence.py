@@ -13,29 +13,29 @@ from cvxstructreg.graphs.builders.builder import GraphBuilder, best_of_rows, che
 from cvxstructreg.graphs.graph import Graph
 from cvxstructreg.runtime.progress import progress
 
-# Entries of the product that are in memory at a time; 16 bytes each.
+# Most entries of the product that are in memory at the same time; 16 bytes each.
 BLOCK_ENTRIES = 4_000_000
-# A cosine may miss the threshold by its round-off.
+# A cosine may be below the threshold by this round-off.
 ROUND_OFF = 1e-12
 
 
 class CooccurrenceGraph(GraphBuilder):
-    """W_ij = c_ij / sum_j c_ij over the nearest j, with c_ij the cosine of the sets of documents of i and j.
+    """W_ij = c_ij / sum_j c_ij over the nearest j, with c_ij the cosine of the document sets of i and j.
 
     With n_ij the number of rows of X in which columns i and j are both nonzero, c_ij = n_ij / sqrt(n_ii n_jj). Each
-    feature is linked to those of the `n_neighbors` others with the highest cosine that reach the `threshold`. The
-    graph is directed, since i may be near to j but not j to i; ``graph_.symmetrized()`` makes it undirected. Features
-    in no document, and those without near neighbours, are isolated nodes. The product is made by blocks of sparse
-    rows: memory never grows with the square of the number of features.
+    feature is linked to the `n_neighbors` other features with the highest cosine, if it reaches the `threshold`. The
+    graph is directed, because j may be a neighbour of i without the converse; ``graph_.symmetrized()`` makes it
+    undirected. Features that occur in no document or have no neighbours are isolated nodes. The product is computed in
+    blocks of sparse rows, so memory does not grow with the square of the number of features.
 
     Parameters
     ----------
     n_neighbors : int
-        At most so many neighbours of a feature; equal cosines: the first columns.
+        Most neighbours of a feature; ties go to the first columns.
     threshold : float from 0 to 1
-        Smallest cosine. The paper has 25 neighbours and 0.10.
+        Smallest cosine of an edge. The paper uses 25 neighbours and a threshold of 0.10.
     vocabulary : fitted vectorizer, sequence of str or dict from name to column, optional
-        Names of the columns of X. Columns of a data frame are used without being asked.
+        Names of the columns of X; by default the column names of a data frame.
     verbose : bool
         Whether to print progress.
 
@@ -77,7 +77,7 @@ class CooccurrenceGraph(GraphBuilder):
 
 
 def _presence(X: Any) -> sparse.csr_array:
-    """Return 1 where X is not zero, in integers, so that products count exactly."""
+    """Return 1 where X is nonzero, as integers, so that products are exact counts."""
     ones = sparse.csr_array(X != 0).astype(np.int32)
     ones.eliminate_zeros()
     return ones
@@ -86,7 +86,7 @@ def _presence(X: Any) -> sparse.csr_array:
 def _near_pairs(
     presence: sparse.csr_array, k: int, threshold: float, verbose: bool
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
-    """Yield i, j and cosine of the pairs that are kept, for one block of features i after the other."""
+    """Yield i, j and cosine of the pairs that are kept, block by block of features i."""
     documents = sparse.csr_array(presence.T)  # row i: the documents of feature i
     roots = np.sqrt(np.diff(documents.indptr))
     inverse = np.divide(1.0, roots, out=np.zeros(len(roots)), where=roots > 0)
@@ -106,7 +106,7 @@ def _near_pairs(
 
 
 def _block_bounds(documents: sparse.csr_array, document_sizes: NDArray[Any]) -> list[tuple[int, int]]:
-    """Return ranges of features whose products have at most BLOCK_ENTRIES entries, or of a single feature."""
+    """Return ranges of features whose products have at most BLOCK_ENTRIES entries; a range has at least one feature."""
     d = documents.shape[0]
     entries = np.cumsum(np.minimum(documents @ document_sizes.astype(np.int64), d))
     block = (entries - 1).clip(0) // BLOCK_ENTRIES

@@ -22,17 +22,17 @@ def lexicon_graph(
 ) -> Graph:
     """W_ij = 1 for synonyms i, j and -antonym_weight for antonyms; words outside the vocabulary are left out.
 
-    A pair that is listed as both is an antonym: lexicons state opposites word by word, but synonyms by meanings, of
-    which a word has many.
+    A pair that is listed as both counts as an antonym: lexicons list antonyms word by word, but synonyms by meaning,
+    and a word has many meanings.
 
     Parameters
     ----------
     vocabulary : fitted vectorizer, sequence of str or dict from name to column
         Names of the columns of X: the nodes of the graph.
     synonyms, antonyms : sequences of sets of words, or files
-        Each set of words that mean the same (or pair of opposites); a path is read by `read_lexicon`.
+        One set for each group of synonyms (or pair of antonyms); a path is read by `read_lexicon`.
     antonym_weight : float
-        Weight of dissimilarity.
+        Weight of the dissimilarity edges.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def lexicon_graph(
 def negation_pairs(
     vocabulary: Any, negations: Sequence[str] = ("not", "no", "never"), separator: str = " "
 ) -> list[tuple[str, str]]:
-    """Return the pairs (negated bigram, word) of which both are in the vocabulary, as in ("not great", "great").
+    """Return the pairs (negated bigram, word) with both in the vocabulary, such as ("not great", "great").
 
     Examples
     --------
@@ -90,11 +90,11 @@ def negation_graph(
 
 
 def read_lexicon(path: FilePath) -> list[tuple[str, ...]]:
-    """Return the sets of related words of a file, plain or gzip'd, one for each line.
+    """Return the sets of related words in a file, plain or gzipped, one set for each line.
 
-    Three formats are told apart by the first line: WordNet or SentiWordNet synsets (a column "lemmas..." of entries
-    ``word#sense``), antonyms (columns "lemma" and "antonym"), and otherwise no heading and two or more words per line,
-    parted by tabs, commas or white space. Underscores become spaces and capitals small letters, as in the names of a
+    The first line determines the format: WordNet or SentiWordNet synsets (a column "lemmas..." with entries
+    ``word#sense``), antonyms (columns "lemma" and "antonym"), or no header and two or more words per line, separated
+    by tabs, commas or white space. Underscores become spaces and words are lower-cased, as in the names of a
     vectorizer.
 
     Examples
@@ -122,14 +122,14 @@ def read_lexicon(path: FilePath) -> list[tuple[str, ...]]:
 def read_synset_relations(
     relations: FilePath, synsets: FilePath, relation: str = "similar_to"
 ) -> list[tuple[str, ...]]:
-    """Return the word pairs of related synsets: each word of the one with each of the other.
+    """Return the word pairs of related synsets: each word of one synset with each word of the other.
 
     Parameters
     ----------
-    relations : file with columns pos, synset, relation, pos2, synset2 and a heading
-    synsets : file with columns pos, synset, lemmas and a heading
+    relations : file with columns pos, synset, relation, pos2, synset2 and a header
+    synsets : file with columns pos, synset, lemmas and a header
     relation : str
-        Which relation, such as "similar_to" of adjectives.
+        Name of the relation, such as "similar_to" for adjectives.
     """
     words = {synset.key: synset.words for synset in wordnet.synsets(_below_heading(synsets, "lemmas"), synsets)}
     pairs, seen = set(), set()
@@ -145,7 +145,7 @@ def read_synset_relations(
 def sentiment_scores(path: FilePath) -> dict[str, tuple[float, float]]:
     """Return (positive, negative) for each word of a SentiWordNet file: the mean over its senses, weighted 1/sense.
 
-    The file has the columns pos, synset, pos_score, neg_score and lemmas (``word#sense``), and a heading.
+    The file has the columns pos, synset, pos_score, neg_score and lemmas (``word#sense``), and a header.
     """
     return wordnet.mean_scores(wordnet.sentiment(_below_heading(path, "pos_score"), path))
 
@@ -158,7 +158,7 @@ def sentiment_seeds(scores: Any, vocabulary: Any, n_seeds: int = 200) -> list[st
     scores : dict from word to (positive, negative), or a SentiWordNet file
     vocabulary : fitted vectorizer, sequence of str or dict from name to column
     n_seeds : int
-        How many; fewer are returned if fewer words have a score. Equal scores: in order of the vocabulary.
+        Number of words; fewer are returned if fewer words have a score. Ties are in the order of the vocabulary.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def sentiment_seeds(scores: Any, vocabulary: Any, n_seeds: int = 200) -> list[st
 
 
 def _links(relations: Relations, names: tuple[str, ...]) -> Any:
-    """Return 1 for words of the vocabulary that stand in a set together."""
+    """Return 1 for pairs of words of the vocabulary that are in the same set."""
     sets = read_lexicon(relations) if isinstance(relations, str | PathLike) else relations
     if not isinstance(sets, Iterable):
         raise TypeError(f"expected a file or a list of sets of related words, not {sets!r}")
@@ -201,5 +201,5 @@ def _below_heading(path: FilePath, title: str) -> Iterable[tuple[int, list[str]]
     lines = rows(path)
     _, head = next(lines, (0, [""]))
     if not any(name.startswith(title) for name in head):
-        raise ValueError(f"{str(path)!r} must begin with a heading with the column {title!r}, not {head}")
+        raise ValueError(f"{str(path)!r} must begin with a header that has the column {title!r}, not {head}")
     return lines

@@ -1,4 +1,4 @@
-"""Examples linked with their nearest neighbours, for manifold methods."""
+"""Graphs that link examples to their nearest neighbours, for manifold methods."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from cvxstructreg.core.checks import plural
 from cvxstructreg.graphs.builders.builder import MAX_FLOAT, GraphBuilder, checked_neighbors, checked_number
 from cvxstructreg.graphs.graph import Graph
 
-# Squared distances that differ by less than this part of the squared lengths of the rows are taken for equal.
+# Squared distances count as equal if they differ by less than this fraction of the squared norms of the rows.
 EQUAL = 1e-11
-# Distances that are in memory at a time.
+# Most distances that are in memory at the same time.
 BLOCK_ENTRIES = 4_000_000
 
 
 class NeighborGraph(GraphBuilder):
     """W_ij = 1, exp(-||x_i - x_j||^2 / (2 sigma^2)) or cos(x_i, x_j) if j is among the k nearest of i, or i of j.
 
-    Nodes are the rows of X, labelled and unlabelled alike. As in Sindhwani's and Goldberg's settings, two examples are
-    linked if either is among the nearest of the other, and the default width sigma is the mean length of the edges.
+    Nodes are the rows of X, labelled or not. As in the experiments of Sindhwani and Goldberg, two examples are linked
+    if either is among the nearest neighbours of the other, and sigma is by default the mean length of the edges.
 
     Parameters
     ----------
     n_neighbors : int
-        Neighbours of each example, itself not counted; of equally near ones the first.
+        Neighbours of each example, without the example itself; ties go to the first rows.
     weights : {"binary", "heat", "cosine"}
         The formulas above, in this order. Pairs with a cosine of zero or less are not linked.
     bandwidth : float, optional
-        sigma of the heat weights; by default the mean distance of the pairs that are linked.
+        sigma of the heat weights; by default the mean distance of the linked pairs.
     metric : {"euclidean", "cosine"}, optional
-        What "nearest" means; by default "cosine" for cosine weights, otherwise "euclidean". Heat weights use the
-        distance of the metric; the cosine distance is ``||u_i - u_j||`` of the rows scaled to length one.
+        The distance between rows; by default "cosine" for cosine weights, otherwise "euclidean". Heat weights use the
+        same distance. The cosine distance is ``||u_i - u_j||``, where u_i is row i scaled to length one.
     symmetrize : {"max", "mean", "min"}
-        Link if either is near to the other (max), also with half the weight if only one is (mean), or only if both
-        are (min: mutual neighbours).
+        Link two rows if either is a neighbour of the other (max), likewise but with half the weight if only one is
+        (mean), or only if both are (min: mutual neighbours).
     names : sequence of str, optional
         One name for each example.
     verbose : bool
-        Whether to print what is done.
+        Whether to print progress.
 
     Attributes
     ----------
     graph_ : Graph
         Undirected, one node for each row of X.
     bandwidth_ : float or None
-        The sigma that was used.
+        The sigma of the heat weights.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class NeighborGraph(GraphBuilder):
         if self.metric is not None:
             check_choice(self.metric, ("euclidean", "cosine"), "metric")
         if self.bandwidth is not None and not checked_number(self.bandwidth, 0.0, MAX_FLOAT, "bandwidth"):
-            raise ValueError("bandwidth must be positive; None takes the mean length of the edges")
+            raise ValueError("bandwidth must be positive, or None for the mean length of the edges")
 
     def _edge_weights(
         self, X: Any, i: NDArray[np.int64], j: NDArray[np.int64], distances: NDArray[np.float64]
@@ -120,8 +120,8 @@ class NeighborGraph(GraphBuilder):
 def nearest_neighbors(points: Any, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return indices and Euclidean distances (n x k) of the k nearest other rows of each row, nearest first.
 
-    Of rows that are equally near up to round-off the first are taken, on every machine. One neighbour more than k shows
-    whether any of them may have been left out; then the distances of all rows are looked at.
+    Ties up to round-off go to the first rows, so the result is the same on every machine. The search finds one more
+    neighbour than k, to detect ties that it may have left out; then the distances to all rows are computed.
     """
     from sklearn.metrics.pairwise import euclidean_distances
     from sklearn.neighbors import NearestNeighbors
@@ -135,7 +135,7 @@ def nearest_neighbors(points: Any, k: int) -> tuple[NDArray[np.int64], NDArray[n
     for start in range(0, len(undecided), block):
         part = undecided[start : start + block]
         far = euclidean_distances(points[part], points)
-        far[np.arange(len(part)), part] = np.inf  # itself
+        far[np.arange(len(part)), part] = np.inf  # exclude the row itself
         near = np.broadcast_to(np.arange(n), far.shape)
         indices[part], distances[part], _ = _first_of_nearest(near, far, k, squares[part][:, None] + squares)
     return indices, distances
@@ -144,7 +144,7 @@ def nearest_neighbors(points: Any, k: int) -> tuple[NDArray[np.int64], NDArray[n
 def _first_of_nearest(
     near: NDArray[np.int64], far: NDArray[np.float64], k: int, sizes: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the k nearest, and whether one is farther: then all that are as near as the k-th were given."""
+    """Return the k nearest, and whether a farther one was given, so that no tie with the k-th is missing."""
     excess = far**2 - np.partition(far, k - 1, axis=1)[:, k - 1 : k] ** 2
     farther = excess > EQUAL * sizes
     level = farther + (excess >= -EQUAL * sizes).astype(np.int8)  # 0 for nearer, 1 for as near, 2 for farther
@@ -156,7 +156,7 @@ def _first_of_nearest(
 
 
 def unit_rows(X: Any) -> Any:
-    """Return X with rows of length one; rows of zeros stay."""
+    """Return X with rows scaled to length one; zero rows stay zero."""
     squares = (X.multiply(X) if sparse.issparse(X) else X * X).sum(axis=1)
     lengths = np.sqrt(np.asarray(squares)).ravel()
     inverse = np.divide(1.0, lengths, out=np.zeros(len(lengths)), where=lengths > 0)
@@ -169,5 +169,5 @@ def _mean_edge_length(i: NDArray[np.int64], j: NDArray[np.int64], distances: NDA
     _, first = np.unique(np.minimum(i, j) * n + np.maximum(i, j), return_index=True)
     mean = float(distances[first].mean())
     if mean == 0.0:
-        raise ValueError("all neighbours are at distance zero, so there is no natural bandwidth; pass bandwidth")
+        raise ValueError("all neighbours are at distance zero, so there is no default bandwidth; pass bandwidth=...")
     return mean

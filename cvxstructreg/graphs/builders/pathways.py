@@ -13,7 +13,7 @@ from cvxstructreg.graphs.graph import Graph
 
 
 def read_gmt(path: FilePath) -> dict[str, list[str]]:
-    """Return the genes of each set of a .gmt file, plain or gzip'd: name, description and genes, parted by tabs.
+    """Return the genes of each set in a .gmt file, plain or gzipped: name, description and genes, separated by tabs.
 
     Examples
     --------
@@ -32,11 +32,13 @@ def read_gmt(path: FilePath) -> dict[str, list[str]]:
         genes = list(dict.fromkeys(gene for gene in fields[2:] if gene))
         if not fields[0] or not genes:
             raise ValueError(
-                f"line {number} of {str(path)!r} is no gene set: {line[:60]!r}; expected name, description and "
-                "at least one gene, parted by tabs"
+                f"line {number} of {str(path)!r} is not a gene set: {line[:60]!r}; expected name, description and "
+                "at least one gene, separated by tabs"
             )
         if fields[0] in sets:
-            raise ValueError(f"line {number} of {str(path)!r}: the gene set {fields[0]!r} was there before")
+            raise ValueError(
+                f"line {number} of {str(path)!r}: the gene set {fields[0]!r} occurs twice; remove or rename one"
+            )
         sets[fields[0]] = genes
     if not sets:
         raise ValueError(f"{str(path)!r} has no gene sets")
@@ -50,7 +52,7 @@ def pathway_graph(
     missing: str = "ignore",
     max_size: int | None = None,
 ) -> Graph:
-    """W_ij = 1 if genes i and j are in a pathway together, or the number of such pathways.
+    """W_ij = 1 if genes i and j share a pathway, or the number of pathways they share.
 
     Parameters
     ----------
@@ -58,7 +60,7 @@ def pathway_graph(
     vocabulary : sequence of str, dict from name to column, or fitted vectorizer
         Names of the columns of X: the nodes of the graph.
     weights : {"binary", "count"}
-        The two formulas above.
+        The two formulas above, in this order.
     missing : {"ignore", "error"}
         What to do with genes that are not in the vocabulary.
     max_size : int, optional

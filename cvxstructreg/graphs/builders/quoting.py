@@ -15,7 +15,7 @@ from cvxstructreg.runtime.progress import progress
 
 _SHOUT = re.compile(r"\b[A-Z]{4,}\s+[A-Z]{4,}\b")
 _MARKS = re.compile(r"[?!]")
-_MIN_MATCH = 10  # a shorter line, such as "Yes.", does not tell which post it is quoted from
+_MIN_MATCH = 10  # a shorter line, such as "Yes.", does not identify the quoted post
 
 
 def shows_disagreement(text: str) -> bool:
@@ -37,23 +37,24 @@ def quoting_pairs(
     min_count: int = 1,
     verbose: bool = False,
 ) -> NDArray[np.int64]:
-    """Return pairs of posts (or of authors) of which one quotes the other and disagrees right next to the quote.
+    """Return pairs of posts (or authors) in which one quotes the other and disagrees right next to the quote.
 
-    A quote is a run of lines that begin with a mark such as >. The text next to it is the paragraph before and the
-    one after, up to an empty line or the next quote; it must `show disagreement <shows_disagreement>`.
+    A quote is a run of lines that begin with a mark such as >. The text next to the quote is the paragraph before it
+    and the paragraph after it, up to an empty line or the next quote. That text must
+    `show disagreement <shows_disagreement>`.
 
     Parameters
     ----------
     posts : sequence of str
     reply_to : sequence of int, optional
-        Which post each one replies to, -1 for none. By default it is found from the quoted lines: the post in
-        which most of them (of ten letters or more) stand unquoted.
+        The post to which each post replies, -1 for none. By default this is the post that contains most of the quoted
+        lines (of ten letters or more) unquoted.
     authors : sequence, optional
-        Author of each post. Then the pairs are of authors, numbered as in ``np.unique(authors)``.
+        Author of each post. Then the pairs are pairs of authors, numbered as in ``np.unique(authors)``.
     quote : str
         Regular expression for the beginning of a quoted line.
     min_count : int
-        How many disagreeing quotes a pair needs.
+        Number of disagreeing quotes that a pair needs.
     verbose : bool
         Whether to print progress.
 
@@ -106,7 +107,7 @@ def _quotes(text: str, mark: re.Pattern[str]) -> list[tuple[list[str], str]]:
 
 
 def _paragraph(lines: list[str], quoted: list[bool], order: range) -> list[str]:
-    """Return the lines next to a quote; empty lines between the quote and the paragraph are passed over."""
+    """Return the lines next to a quote; empty lines between the quote and the paragraph are skipped."""
     paragraph: list[str] = []
     for position in order:
         if quoted[position] or (paragraph and not lines[position].strip()):
@@ -121,7 +122,7 @@ def _key(line: str) -> str:
 
 
 def _homes_of_lines(texts: list[str], mark: re.Pattern[str]) -> dict[str, list[int]]:
-    """For each line that is no quote, the posts in which it stands."""
+    """Return, for each unquoted line, the posts that contain it."""
     homes: dict[str, list[int]] = defaultdict(list)
     for index, text in enumerate(texts):
         for key in {_key(line) for line in text.splitlines() if not mark.match(line)}:
@@ -131,7 +132,7 @@ def _homes_of_lines(texts: list[str], mark: re.Pattern[str]) -> dict[str, list[i
 
 
 def _source(quoted: list[str], homes: dict[str, list[int]], index: int) -> int:
-    """Return the post in which most of the quoted lines stand, the first of equals, or -1."""
+    """Return the post that contains most of the quoted lines (the first in a tie), or -1."""
     votes = Counter(home for line in quoted for home in homes.get(_key(line), []) if home != index)
     return min(votes, key=lambda home: (-votes[home], home)) if votes else -1
 
@@ -149,7 +150,7 @@ def _checked_posts(posts: Sequence[str]) -> list[str]:
 def _checked_parents(reply_to: ArrayLike, n: int) -> NDArray[np.int64]:
     parents = np.asarray(reply_to)
     if parents.shape != (n,) or parents.dtype.kind not in "iu":
-        raise ValueError(f"reply_to must have one post number (or -1) for each of the {plural(n, 'post')}")
+        raise ValueError(f"reply_to must have one post number (or -1) for each of {plural(n, 'post')}")
     check_range(parents[parents != -1].astype(np.int64), n, "post", "reply_to")
     return parents.astype(np.int64)
 

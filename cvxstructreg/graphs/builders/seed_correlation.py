@@ -1,4 +1,4 @@
-"""Features that correlate alike with seed words (Sandler, Talukdar, Ungar and Blitzer, NIPS 2008, section 4.2)."""
+"""Features with similar correlations with seed words (Sandler, Talukdar, Ungar and Blitzer, NIPS 2008, section 4.2)."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from cvxstructreg.graphs.graph import Graph
 
 
 class SeedCorrelationGraph(GraphBuilder):
-    """W_ij = 1 if i and j are among the k nearest of each other, as vectors of correlations with the seeds.
+    """W_ij = 1 if i and j are mutual k-nearest neighbours, as vectors of correlations with the seeds.
 
-    Feature i is the vector r_i of the Pearson correlations, over the rows of X, of column i with each seed column. Two
-    features are linked, with weight one, if each is among the `n_neighbors` nearest of the other. The graph is
-    undirected. Columns that are constant correlate with nothing and are isolated nodes.
+    Feature i is represented by the vector r_i of Pearson correlations, over the rows of X, of column i with each seed
+    column. Two features are linked, with weight one, if each is among the `n_neighbors` nearest of the other. The graph
+    is undirected. Constant columns have no correlation and are isolated nodes.
 
     Parameters
     ----------
     seeds : sequence of names or column numbers
-        About 200 sentiment words in the paper, see `sentiment_seeds`.
+        The paper uses about 200 sentiment words; see `sentiment_seeds`.
     n_neighbors : int
-        100 in the paper; of equally near features the first.
+        100 in the paper; ties go to the first features.
     metric : {"euclidean", "cosine"}
         Distance of two vectors of correlations.
     binary : bool
-        Whether to correlate presence (X != 0) and not the values.
+        Whether to correlate presence (X != 0) instead of the values.
     missing : {"ignore", "error"}
         What to do with seeds that are not in the vocabulary.
     vocabulary : fitted vectorizer, sequence of str or dict from name to column, optional
-        Names of the columns of X; needed if seeds are names and X is no data frame.
+        Names of the columns of X; needed if seeds are names and X is not a data frame.
     verbose : bool
-        Whether to print what is done.
+        Whether to print progress.
 
     Attributes
     ----------
     graph_ : Graph
         One node for each column of X.
     seeds_ : int64 array
-        Columns of the seeds that were used, in the given order.
+        Columns of the seeds found in the vocabulary, in the given order.
     missing_seeds_ : list of str
         Seeds that are not in the vocabulary.
     correlations_ : array of shape (n_features, n_seeds)
@@ -105,7 +105,7 @@ class SeedCorrelationGraph(GraphBuilder):
 
 
 def column_correlations(X: Any, chosen: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Pearson correlations of each column with each chosen one, 0 for constant columns; X is not densified."""
+    """Return Pearson correlations of each column with each chosen one, 0 for constant columns; X stays sparse."""
     n = X.shape[0]
     columns = sparse.csc_array(X)[:, chosen] if sparse.issparse(X) else X[:, chosen]
     products = X.T @ columns
@@ -113,14 +113,14 @@ def column_correlations(X: Any, chosen: NDArray[np.int64]) -> NDArray[np.float64
     means = np.asarray(X.sum(axis=0)).ravel() / n
     squares = np.asarray((X.multiply(X) if sparse.issparse(X) else X * X).sum(axis=0)).ravel() / n
     variances = squares - means**2
-    varies = variances > 1e-12 * squares  # below, the variance is round-off
+    varies = variances > 1e-12 * squares  # smaller variances are round-off
     inverse = np.divide(1.0, np.sqrt(variances.clip(0)), out=np.zeros(len(means)), where=varies)
     centred = products / n - np.outer(means, means[chosen])
     return np.asarray(centred * inverse[:, None] * inverse[chosen])
 
 
 def _mutual_links(points: NDArray[np.float64], linkable: NDArray[np.int64], k: int, metric: str) -> sparse.csr_array:
-    """1 for pairs of linkable rows that are among the k nearest of each other."""
+    """Return 1 for pairs of linkable rows that are among the k nearest of each other."""
     d, n = len(points), len(linkable)
     if n < 2:
         return sparse.csr_array((d, d))

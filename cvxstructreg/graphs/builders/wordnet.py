@@ -1,6 +1,6 @@
-"""The tables of WordNet and SentiWordNet: the one place that knows their columns and how words are written in them.
+"""The tables of WordNet and SentiWordNet: their columns, and how words are written in them.
 
-Rows come from whoever opens the file, as line numbers with cells, so that this module reads no files itself.
+This module reads no files: callers pass rows as line numbers with cells.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RELATIONS = ("pos", "synset", "relation", "pos2", "synset2")
 
 
 class Synset(NamedTuple):
-    """Words of one meaning, each with the number of this meaning among its own, and their sentiment if it is known."""
+    """Words with a common meaning, each with its sense number, and their sentiment scores if known."""
 
     key: str  # part of speech and number, as in "a00001740"
     lemmas: tuple[tuple[str, int], ...]
@@ -30,12 +30,12 @@ class Synset(NamedTuple):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words alone, each once."""
+        """The distinct words."""
         return tuple(dict.fromkeys(word for word, _ in self.lemmas))
 
 
 def as_written(lemma: str) -> str:
-    """A lemma as vectorizers write it: in small letters, with spaces, without the marks (a), (p), (ip) of adjectives.
+    """Return a lemma as a vectorizer writes it: lower case, with spaces, without the adjective marks (a), (p), (ip).
 
     Examples
     --------
@@ -46,14 +46,14 @@ def as_written(lemma: str) -> str:
 
 
 def synsets(rows: Rows, path: FilePath) -> Iterator[Synset]:
-    """The synsets of a table with the columns `SYNSETS`."""
+    """Yield the synsets of a table with the columns `SYNSETS`."""
     for number, row in rows:
         _check_width(row, SYNSETS, number, path)
         yield Synset(row[0] + row[1], _lemmas(row[2], number, path))
 
 
 def sentiment(rows: Rows, path: FilePath) -> Iterator[Synset]:
-    """The synsets of a table with the columns `SENTIMENT`, with their scores from 0 to 1."""
+    """Yield the synsets of a table with the columns `SENTIMENT`, with scores from 0 to 1."""
     for number, row in rows:
         if any(row[:4]):  # the published file ends with a line of tabs
             _check_width(row, SENTIMENT, number, path)
@@ -61,21 +61,21 @@ def sentiment(rows: Rows, path: FilePath) -> Iterator[Synset]:
 
 
 def antonyms(rows: Rows, path: FilePath) -> Iterator[tuple[str, str]]:
-    """The pairs of words of a table with the columns `ANTONYMS`."""
+    """Yield the pairs of words of a table with the columns `ANTONYMS`."""
     for number, row in rows:
         _check_width(row, ANTONYMS[:3], number, path)
         yield as_written(row[1]), as_written(row[2])
 
 
 def relations(rows: Rows, path: FilePath) -> Iterator[tuple[int, str, str, str]]:
-    """The number of the line, a synset, the relation, and the synset it leads to; of a table of `RELATIONS`."""
+    """Yield line number, synset, relation and related synset of a table with the columns `RELATIONS`."""
     for number, row in rows:
         _check_width(row, RELATIONS, number, path)
         yield number, row[0] + row[1], row[2], row[3] + row[4]
 
 
 def mean_scores(found: Iterable[Synset]) -> dict[str, tuple[float, float]]:
-    """(positive, negative) of each word: sum_s score_s / s divided by sum_s 1 / s over its senses s = 1, 2, ...
+    """Return (positive, negative) for each word: sum_s score_s / s divided by sum_s 1 / s over its senses s = 1, 2, ...
 
     Examples
     --------
@@ -112,6 +112,6 @@ def _lemmas(cell: str, number: int, path: FilePath) -> tuple[tuple[str, int], ..
     for item in cell.split():
         word, _, sense = item.rpartition("#")
         if not word or not sense.isdecimal() or int(sense) < 1:
-            raise ValueError(f"{path}, line {number}: {item!r} is no lemma#sense such as good#1")
+            raise ValueError(f"{path}, line {number}: {item!r} is not of the form lemma#sense, such as good#1")
         lemmas.append((as_written(word), int(sense)))
     return tuple(lemmas)
