@@ -1,6 +1,6 @@
-"""Groups of features: overlapping or not, weighted, kept as one flat array of indices; and their builders.
+"""Groups of features: overlapping or disjoint, weighted, stored as one flat array of indices; and their builders.
 
-Things fitted on documents are classes with ``fit(documents).groups_``; conversions of what is known are functions.
+Builders that learn from documents are classes with ``fit(documents).groups_``; conversions of data are functions.
 """
 
 from importlib import import_module
@@ -27,7 +27,7 @@ __all__ = [
     "named_groups",
 ]
 
-# The builders are loaded when they are first asked for: scikit-learn takes longer to import than all the rest.
+# The builders are loaded on first use: importing scikit-learn takes longer than importing everything else.
 _HOME = {
     "EmbeddingGroups": "embeddings",
     "GraphOfWordsGroups": "graph_of_words",

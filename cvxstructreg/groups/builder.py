@@ -1,4 +1,4 @@
-"""What the group builders share: pass-through in pipelines, merging of equal groups, and words about the result."""
+"""Base class of the group builders: pass-through in pipelines, merging of equal groups, and a summary of the result."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from cvxstructreg.groups.groups import Groups, Weights
 
 
 class GroupBuilder(Builder, TransformerMixin, BaseEstimator):  # type: ignore[misc, unused-ignore]
-    """``fit(documents)`` makes ``groups_``; in a pipeline, the documents pass through unchanged.
+    """``fit(documents)`` builds ``groups_``; in a pipeline, the documents pass through unchanged.
 
     Attributes
     ----------
     groups_ : Groups
-        Over the columns of X.
+        Groups of columns of X.
     n_merged_ : int
-        How many groups became part of an identical one, which has their weights added: the same penalty.
+        Number of groups merged into an identical one. Their weights are added, so the penalty is the same.
     """
 
     groups_: Groups
     n_merged_: int
 
     def transform(self, X: Any) -> Any:
-        """Return X as it is; a matrix must have as many columns as in the fit."""
+        """Return X unchanged; a matrix must have as many columns as in the fit."""
         check_is_fitted(self, "groups_")
         shape: tuple[int, ...] = getattr(X, "shape", ())
         expected = getattr(self, "n_features_in_", None)
@@ -49,7 +49,7 @@ class GroupBuilder(Builder, TransformerMixin, BaseEstimator):  # type: ignore[mi
         feature_names: Iterable[str] | None = None,
         merge: bool = True,
     ) -> NDArray[np.int64]:
-        """Make the groups, with weights by their sizes, merge equal ones if asked, and return which members stayed."""
+        """Set ``groups_``, with equal groups merged if ``merge``; return the indices of the members that were kept."""
         indptr = np.concatenate([[0], np.cumsum([len(group) for group in members], dtype=np.int64)])
         indices = np.concatenate([*members, np.zeros(0, dtype=np.int64)]).astype(np.int64)
         groups = Groups.from_csr(indptr, indices, n_features, weights, names, feature_names)

@@ -17,20 +17,20 @@ from cvxstructreg.groups.groups import Weights
 
 
 class EmbeddingGroups(GroupBuilder):
-    """g_c = the words of cluster c, and of each of them also the n_nearest words: overlapping groups of like words.
+    """g_c = the words of cluster c and the n_nearest words of each of them: overlapping groups of similar words.
 
-    Clusters are of mini-batch k-means (scikit-learn) on the vectors of the words of the vocabulary. Nearest are
-    those with the largest cosine, among the same words.
+    Clusters are computed by mini-batch k-means (scikit-learn) on the vectors of the words of the vocabulary. The
+    nearest words are those with the largest cosine, among the words of the vocabulary.
 
     Parameters
     ----------
     n_clusters : int
     n_nearest : int
-        Words added for each word of a cluster: 0 for disjoint groups; the paper has 5 or 10.
+        Number of words added for each word of a cluster: 0 for disjoint groups; the paper uses 5 or 10.
     vocabulary : fitted vectorizer, sequence of str or dict from name to column, optional
-        What the columns of X are; by default the rows of the vectors are the features.
+        Names of the columns of X; by default the rows of the vectors are the features.
     words : sequence of str, optional
-        What the rows of the vectors are, if they are not the features in the order of X.
+        The words of the rows of the vectors, if the rows are not in the order of the columns of X.
     weights : float or function of the sizes, optional
         Weights of the groups; 1 by default.
     min_size : int
@@ -42,9 +42,9 @@ class EmbeddingGroups(GroupBuilder):
     Attributes
     ----------
     groups_ : Groups
-        Over the features; those without a vector are in no group.
+        Groups of features; features without a vector are in no group.
     labels_ : int64 array
-        Cluster of each feature, -1 for those without a vector.
+        Cluster of each feature, -1 if it has no vector.
     n_missing_ : int
         Number of features without a vector.
     n_merged_ : int
@@ -86,7 +86,9 @@ class EmbeddingGroups(GroupBuilder):
         self.n_features_in_ = points.shape[1]
         self.n_missing_ = n_features - len(features)
         if n_clusters > len(features):
-            raise ValueError(f"n_clusters={n_clusters} for {plural(len(features), 'word')} with vectors; use fewer")
+            raise ValueError(
+                f"n_clusters={n_clusters}, but only {plural(len(features), 'word')} with vectors; use fewer"
+            )
         clusters = self._clusters(points, n_clusters)
         self.labels_ = np.full(n_features, -1, dtype=np.int64)
         self.labels_[features] = clusters
@@ -108,14 +110,14 @@ class EmbeddingGroups(GroupBuilder):
         return np.asarray(means.fit(points).labels_, dtype=np.int64)
 
     def _aligned(self, vectors: Any) -> tuple[NDArray[Any], NDArray[np.int64], tuple[str, ...] | None, int]:
-        """Return the vectors of the features that have one, the numbers and names of the features, their count."""
+        """Return the known vectors, the indices of their features, the names of all features, and their number."""
         names = None if self.vocabulary is None else vocabulary_names(self.vocabulary)
         matrix, words = _table(vectors, names, self.words)
         if words is None:
             if names is not None and len(names) != len(matrix):
                 raise ValueError(
                     f"{plural(len(matrix), 'vector')} for {plural(len(names), 'feature')} of the vocabulary; "
-                    "say with words=... whose vectors they are"
+                    "pass the words of the vectors with words=..."
                 )
             return matrix, np.arange(len(matrix)), names, len(matrix)
         if names is None:
@@ -130,14 +132,14 @@ class EmbeddingGroups(GroupBuilder):
 def _table(
     vectors: Any, names: tuple[str, ...] | None, words: Iterable[str] | None
 ) -> tuple[NDArray[Any], tuple[str, ...] | None]:
-    """Return vectors as rows of a checked float array, and the words of the rows if they are known."""
+    """Return the vectors as rows of a checked float array, and the words of the rows if known."""
     from sklearn.utils.validation import check_array
 
     if sparse.issparse(vectors):
         raise TypeError("sparse vectors are not supported; word vectors are dense: use vectors.toarray()")
     if isinstance(vectors, Mapping) or hasattr(vectors, "key_to_index"):  # a dict, or gensim's KeyedVectors
         if words is not None:
-            raise ValueError("the vectors bring their words; leave out words=...")
+            raise ValueError("the vectors already contain their words; leave out words=...")
         keys = vectors if isinstance(vectors, Mapping) else vectors.key_to_index
         words = [word for word in (keys if names is None else names) if word in keys]
         if not words:

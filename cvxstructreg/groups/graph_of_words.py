@@ -1,4 +1,4 @@
-"""Communities of words that stand close together (Skianis, Rousseau and Vazirgiannis, EMNLP 2016)."""
+"""Communities of words that occur close together (Skianis, Rousseau and Vazirgiannis, EMNLP 2016)."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class GraphOfWordsGroups(GroupBuilder):
     """g_c = community c of the graph whose edge (i, j) counts how often words i and j are within a sliding window.
 
     The collection graph joins the graphs of all documents: nodes are the words of the vocabulary, and W_ij is the
-    number of times that i and j stand at most ``window - 1`` words apart (words outside the vocabulary are taken out
-    first). Its communities are found by the Louvain method of igraph (``pip install "cvxstructreg[text]"``). They are
-    disjoint. Columns of X that are n-grams are in no group.
+    number of times that i and j occur at most ``window - 1`` words apart (words outside the vocabulary are removed
+    first). The communities, which are disjoint, are found by the Louvain method of igraph
+    (``pip install "cvxstructreg[text]"``). Columns of X that are n-grams are in no group.
 
     Parameters
     ----------
     window : int
         Number of consecutive words that are linked with each other, at least 2.
     vocabulary : fitted vectorizer, sequence of str or dict from name to column, optional
-        What the columns of X are. By default a CountVectorizer is fitted on the documents and kept in `vectorizer_`.
+        Names of the columns of X. By default a CountVectorizer is fitted on the documents and kept in `vectorizer_`.
     resolution : float
         Larger values give more and smaller communities; 1 is the modularity of Louvain.
     min_size : int
-        Drop smaller communities; by default single words.
+        Drop communities with fewer words; by default single words are dropped.
     weights : float or function of the sizes, optional
         Weights of the groups; 1 by default.
     random_state : int, optional
@@ -50,7 +50,7 @@ class GraphOfWordsGroups(GroupBuilder):
         The matrix W of the collection graph.
     modularity_ : float
     n_merged_ : int
-    vectorizer_ : the vectorizer whose columns the groups are about
+    vectorizer_ : the vectorizer whose columns are grouped
 
     Examples
     --------
@@ -90,7 +90,7 @@ class GraphOfWordsGroups(GroupBuilder):
         sequences = [words.sequence(text) for text in progress(texts, "words of documents", len(texts), self.verbose)]
         self.cooccurrence_ = window_counts(sequences, window, len(words.names))
         if self.cooccurrence_.nnz == 0:
-            raise ValueError(f"no two words of the vocabulary stand within {plural(window, 'word')} of each other")
+            raise ValueError(f"no two words of the vocabulary occur within {plural(window, 'word')} of each other")
         labels, self.modularity_ = _louvain(self.cooccurrence_, float(self.resolution), self.random_state)
         occurring = np.unique(np.concatenate([np.array(s, dtype=np.int64) for s in sequences]))
         members = _communities(labels[occurring], occurring, min_size)
@@ -99,7 +99,7 @@ class GraphOfWordsGroups(GroupBuilder):
 
 
 def window_counts(sequences: Sequence[Sequence[int]], window: int, n_words: int) -> sparse.csr_array:
-    """W_ij = how often i and j stand less than `window` places apart in a sequence; symmetric, without diagonal.
+    """W_ij = how often i and j are less than `window` places apart in a sequence; symmetric, with zero diagonal.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def window_counts(sequences: Sequence[Sequence[int]], window: int, n_words: int)
            [2., 0., 1.],
            [0., 1., 0.]])
     """
-    gap = np.full(window, -1, dtype=np.int64)  # so that no window goes from one sequence into the next
+    gap = np.full(window, -1, dtype=np.int64)  # no window crosses from one sequence into the next
     stream = np.concatenate([part for s in sequences for part in (np.array(s, dtype=np.int64), gap)] or [gap])
     total = sparse.csr_array((n_words, n_words))
     for apart in range(1, window):

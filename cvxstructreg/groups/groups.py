@@ -1,4 +1,4 @@
-"""Groups of features, kept flat like the rows of a CSR matrix."""
+"""Groups of features, stored flat like the rows of a CSR matrix."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ Weights = ArrayLike | Callable[[NDArray[np.int64]], ArrayLike] | None
 class Groups:
     """Index sets g in {0, ..., d-1} with weights c_g >= 0, as in sum_g c_g ||w_g||_2.
 
-    Groups may overlap, and features may be in no group. The object never changes: its arrays are read-only.
+    Groups may overlap, and features may be in no group. The object is immutable: its arrays are read-only.
 
     Parameters
     ----------
     lists : sequence of sequences
-        Feature indices of each group, or feature names when `feature_names` is given.
+        Feature indices of each group, or feature names if `feature_names` is given.
     n_features : int, optional
         By default the number of feature names, or the largest index plus one.
     weights : float, one per group, or function of the group sizes such as np.sqrt; optional
@@ -94,7 +94,7 @@ class Groups:
 
     @classmethod
     def from_labels(cls, labels: ArrayLike, weights: Weights = None, names: Iterable[str] | None = None) -> Groups:
-        """One group per distinct label, in sorted order; labels that are strings name the groups.
+        """One group per distinct label, in sorted order; string labels become the names of the groups.
 
         Examples
         --------
@@ -103,7 +103,7 @@ class Groups:
         """
         given = np.asarray(labels)
         if given.ndim != 1:
-            raise ValueError(f"labels must be flat, one per feature, not of shape {given.shape}")
+            raise ValueError(f"labels must be one-dimensional, one per feature, not of shape {given.shape}")
         if given.dtype.kind == "f" and np.isnan(given).any():
             raise ValueError(f"feature {np.argmax(np.isnan(given))} has the label NaN; give it a label")
         distinct, group = np.unique(given, return_inverse=True)
@@ -136,7 +136,7 @@ class Groups:
         flat_arrays = starts.ndim == flat.ndim == 1 and starts.size > 0
         if not flat_arrays or starts[0] != 0 or starts[-1] != flat.size or np.any(starts[1:] < starts[:-1]):
             given = reprlib.repr(starts.tolist())
-            raise ValueError(f"indptr must rise from 0 to the number of indices ({flat.size}), not {given}")
+            raise ValueError(f"indptr must increase from 0 to the number of indices ({flat.size}), not {given}")
         groups = cls.__new__(cls)
         freeze(groups, n_features=checked_count(n_features, "n_features"), feature_names=feature_names)
         freeze(groups, indptr=starts.astype(np.int64))
@@ -167,7 +167,7 @@ class Groups:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """In how many groups each feature is."""
+        """Number of groups that contain each feature."""
         return np.bincount(self.indices, minlength=self.n_features)
 
     @property
@@ -177,7 +177,7 @@ class Groups:
 
     @property
     def is_disjoint(self) -> bool:
-        """Whether no feature is in two groups."""
+        """Whether the groups are disjoint."""
         return bool(np.all(self.counts <= 1))
 
     def __len__(self) -> int:
@@ -226,9 +226,9 @@ class Groups:
         return groups
 
     def merged(self) -> Groups:
-        """Identical groups become one whose weight is their sum: the same sum_g c_g ||w_g||_2, fewer groups.
+        """Merge identical groups and add their weights: the same sum_g c_g ||w_g||_2 with fewer groups.
 
-        The first of them keeps its place and name.
+        A merged group has the position and the name of the first one.
 
         Examples
         --------
@@ -246,7 +246,7 @@ class Groups:
         return Groups.from_csr(indptr, indices, self.n_features, weights, names, self.feature_names)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle through `from_csr`, because numpy forgets that an array was read-only."""
+        """Pickle through `from_csr`, because numpy does not pickle the read-only flag of an array."""
         names = (self.names, self.feature_names)
         return type(self).from_csr, (self.indptr, self.indices, self.n_features, self.weights, *names)
 
@@ -273,7 +273,7 @@ class Groups:
         return values
 
     def _sorted_indices(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sort the indices inside each group, after checking all that can be wrong with them."""
+        """Check the indices and sort them within each group."""
         empty = np.flatnonzero(self.sizes == 0)
         if len(empty):
             raise ValueError(f"{self._group(empty[0])} is empty ({len(empty)} such); drop the empty groups")
@@ -300,7 +300,7 @@ class Groups:
         return keys - offset
 
     def first_identical(self) -> NDArray[np.int64]:
-        """For each group the first group with the same features: found by hash, confirmed entry by entry.
+        """Return, for each group, the first group with the same features: found by hash, then compared exactly.
 
         Examples
         --------
@@ -331,7 +331,7 @@ def _member_arrays(lists: Iterable[Iterable[Any]]) -> list[NDArray[Any]]:
             )
         array = np.asarray(group if hasattr(group, "__array__") else list(group))
         if array.ndim != 1:
-            raise ValueError(f"group {number} must be a flat list of features, not of shape {array.shape}")
+            raise ValueError(f"group {number} must be a one-dimensional list of features, not of shape {array.shape}")
         if array.dtype == bool:
             raise TypeError(f"group {number} is a boolean mask; use its indices, np.flatnonzero(mask)")
         members.append(array)

@@ -1,4 +1,4 @@
-"""Groups that are known by the names of their features: pathways, word lists."""
+"""Groups given by the names of their features, such as pathways or word lists."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ def named_groups(
     missing: str = "ignore",
     min_size: int = 1,
 ) -> Groups:
-    """Return one group for each entry: the columns of its members, under its name.
+    """Return one named group for each entry: the columns of its members.
 
     Parameters
     ----------
     members : mapping from the name of a group to the names of its features
         Such as pathways: ``named_groups(read_gmt("sets.gmt"), genes)``.
     vocabulary : fitted vectorizer, sequence of str or dict from name to column
-        What the columns of X are.
+        Names of the columns of X.
     weights : float, one per group that remains, or function of the sizes such as np.sqrt; optional
     missing : {"ignore", "error"}
         What to do with members that are not in the vocabulary.
     min_size : int
-        Leave out groups with fewer members in the vocabulary.
+        Drop groups with fewer members in the vocabulary.
 
     Examples
     --------
@@ -37,7 +37,8 @@ def named_groups(
     (('sky',), [0, 2])
     """
     if not isinstance(members, Mapping):
-        raise TypeError(f"members must be a mapping from name to features, not {type(members).__name__}; see Groups")
+        kind = type(members).__name__
+        raise TypeError(f"members must be a mapping from name to features, not {kind}; for lists use Groups(lists)")
     names = vocabulary_names(vocabulary)
     finder = ColumnFinder(names, len(names), missing)
     found: dict[str, list[int]] = {}

@@ -18,27 +18,27 @@ from cvxstructreg.runtime.progress import progress
 
 
 class SentenceGroups(GroupBuilder):
-    """g_s = the words of sentence s, for the penalty sum_s c_s ||w_(g_s)||_2: sentences are relevant or not.
+    """g_s = the words of sentence s, for the penalty sum_s c_s ||w_(g_s)||_2, which selects whole sentences.
 
-    The words are the columns of X: each sentence is read as the vectorizer reads a document, n-grams included.
+    The words are columns of X: each sentence is analysed as the vectorizer analyses a document, including n-grams.
     Sentences without any word of the vocabulary are dropped. Sentences with the same words are merged and their
-    weights added (unless ``merge`` is False), which is exactly the same penalty with fewer groups.
+    weights are added (unless ``merge`` is False): exactly the same penalty with fewer groups.
 
     Parameters
     ----------
     vocabulary : fitted vectorizer, sequence of str or dict from name to column, optional
-        What the columns of X are. By default a CountVectorizer is fitted on the documents and kept in `vectorizer_`.
+        Names of the columns of X. By default a CountVectorizer is fitted on the documents and kept in `vectorizer_`.
     splitter : "punkt", "lines", PunktSplitter, or function from a text to a list of sentences
         Punkt learns abbreviations from the documents and needs nltk; "lines" is for one sentence per line.
     weights : float or function of the sizes, optional
-        1 for each sentence by default; np.sqrt for the root of its number of different words, or any other
+        1 for each sentence by default; np.sqrt for the square root of its number of distinct words, or any other
         function of the array of these numbers.
     min_size : int
         Drop sentences with fewer words.
     merge : bool
-        Whether sentences with the same words become one group. False is for the published algorithm
-        (``GroupLassoClassifier(solver="admm")``): it has a copy of the weights for every sentence, so that what it has
-        reached when it is stopped depends on their number, though the optimum does not.
+        Whether sentences with the same words become one group. Use False for the published algorithm
+        (``GroupLassoClassifier(solver="admm")``): it keeps a copy of the weights for every sentence, so its iterates
+        depend on the number of sentences, although the optimum does not.
     verbose : bool
         Whether to print progress.
 
@@ -47,12 +47,12 @@ class SentenceGroups(GroupBuilder):
     groups_ : Groups
         Named by the sentences.
     sentences_ : list of str
-        The sentence of each group; the first of those that were merged.
+        The sentence of each group; the first one if several were merged.
     documents_ : int64 array
-        The number of the document in which it stands.
+        The index of the document that contains this sentence.
     n_sentences_, n_empty_, n_merged_ : int
-        Number of sentences, of those dropped, and of those that became part of another group.
-    vectorizer_ : the vectorizer whose columns the groups are about
+        Number of sentences, of dropped sentences, and of sentences merged into another group.
+    vectorizer_ : the vectorizer whose columns are grouped
 
     Examples
     --------
@@ -81,7 +81,7 @@ class SentenceGroups(GroupBuilder):
         self.verbose = verbose
 
     def fit(self, documents: Sequence[str], y: Any = None) -> Self:
-        """Split the documents and make their groups; y is not used."""
+        """Split the documents into sentences and build the groups; y is not used."""
         min_size = checked_integer(self.min_size, 1, "min_size")
         texts = checked_documents(documents)
         words = Words(self.vocabulary, texts)
@@ -103,7 +103,7 @@ class SentenceGroups(GroupBuilder):
         return self
 
     def split(self, document: str) -> list[str]:
-        """Return the sentences of a document, by the rules learned in the fit."""
+        """Return the sentences of a document, split by the rules learned in the fit."""
         check_is_fitted(self, "groups_")
         return _sentences_of(self._splitter, document)
 

@@ -1,4 +1,4 @@
-"""Documents into sentences: by Punkt, by lines, or by any function."""
+"""Split documents into sentences: by Punkt, by lines, or by any function."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
 class PunktSplitter:
     """Sentences by Punkt (Kiss and Strunk 2006), which learns abbreviations from the documents, without labels.
 
-    A sentence never goes past an empty line. Needs nltk (``pip install "cvxstructreg[text]"``), but no data of it.
+    A sentence always ends at an empty line. Needs nltk (``pip install "cvxstructreg[text]"``), but no nltk data.
 
     Parameters
     ----------
     train_characters : int or None
-        Learn from about so many characters, in documents spread evenly; None: from all. Learning takes about
-        3 seconds for a million characters.
+        Learn from about this many characters, in evenly spaced documents; None: from all. Learning takes about
+        3 seconds per million characters.
     verbose : bool
         Whether to print progress.
 
@@ -63,14 +63,14 @@ class PunktSplitter:
         chosen, passed, taken = [], 0, 0
         for text in documents:
             passed += len(text)
-            if taken * total < passed * limit:  # behind its share
+            if taken * total < passed * limit:  # fewer characters taken than due so far
                 chosen.append(text)
                 taken += len(text)
         return chosen
 
 
 def one_per_line(document: str) -> list[str]:
-    """Return the lines of a document that are not empty.
+    """Return the nonempty lines of a document.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def one_per_line(document: str) -> list[str]:
 
 
 def fitted_splitter(splitter: Any, documents: Sequence[str], verbose: bool) -> Callable[[str], Sequence[str]]:
-    """Return the function that splits a document, after learning from the documents if it is Punkt."""
+    """Return the function that splits a document; Punkt first learns from the documents."""
     if splitter == "lines":
         return one_per_line
     if splitter == "punkt":

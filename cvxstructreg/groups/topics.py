@@ -12,14 +12,14 @@ from cvxstructreg.groups.builder import GroupBuilder, checked_integer
 from cvxstructreg.groups.groups import Weights
 from cvxstructreg.groups.words import documents_or_matrix, present
 
-# Singular values, loadings and probabilities whose difference is a smaller part of the largest are taken for equal;
-# and those that are a smaller part of it for zero.
+# Singular values, loadings and probabilities that differ by less than EQUAL, relative to the largest, count as equal;
+# those below ZERO, relative to the largest, count as zero.
 EQUAL = 1e-8
 ZERO = 1e-10
 
 
 class TopicGroups(GroupBuilder):
-    """g_t = the n_words highest words of topic t; what a topic is, the subclasses say."""
+    """g_t = the n_words highest-scoring words of topic t; subclasses define the topics."""
 
     n_topics: int
     n_words: int
@@ -29,7 +29,7 @@ class TopicGroups(GroupBuilder):
     verbose: bool
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the topics of documents (list of str), or of their matrix X (dense or sparse); y is not used."""
+        """Find the topics of documents (a list of str) or of their matrix X (dense or sparse); y is not used."""
         n_topics, n_words = (checked_integer(getattr(self, name), 1, name) for name in ("n_topics", "n_words"))
         matrix, names, words = documents_or_matrix(X, self.vocabulary)
         self.n_features_in_ = matrix.shape[1]
@@ -50,11 +50,11 @@ class TopicGroups(GroupBuilder):
         return tags
 
     def _topics(self, matrix: Any, n_topics: int) -> NDArray[np.float64]:
-        """Return the topics by features."""
+        """Return the matrix of topics by features."""
         raise NotImplementedError
 
     def _scores(self, components: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return how much each feature belongs to each topic; 0 for not at all."""
+        """Return the score of each feature in each topic; features with score 0 are not in the topic."""
         return components
 
 
@@ -62,9 +62,10 @@ class LSIGroups(TopicGroups):
     """g_t = the n_words features with the largest |V_jt|, for the t-th right singular vector of X = U S V'.
 
     Latent semantic indexing by scikit-learn's TruncatedSVD. The strongest topic comes first; loadings and topics that
-    are zero up to round-off are left out. Singular values that are equal up to round-off have any rotation of their
-    vectors for singular vectors. Of these the one is taken whose t-th vector has all of the feature with the largest
-    share in what vectors 1, ..., t-1 leave, the first of equal ones. So the groups do not depend on the machine.
+    are zero up to round-off are left out. If singular values are equal up to round-off, their singular vectors are only
+    determined up to a rotation. This class chooses a rotation that does not depend on the machine: its t-th vector is
+    the projection of one unit vector e_j onto the part of the span orthogonal to vectors 1, ..., t-1, scaled to length
+    one, with the j whose projection is longest (the first j in a tie).
 
     Parameters
     ----------
@@ -73,19 +74,19 @@ class LSIGroups(TopicGroups):
     n_words : int
         Words of a topic.
     vocabulary : fitted vectorizer, sequence of str or dict from name to column, optional
-        What the columns of X are; needed if documents are given and not X (default: a CountVectorizer fitted on them).
+        Names of the columns of X. If documents are given instead of X, the default is a CountVectorizer fitted on them.
     weights : float or function of the sizes, optional
         Weights of the groups; 1 by default.
     random_state : int or RandomState, optional
     verbose : bool
-        Whether to print what is done.
+        Whether to print progress.
 
     Attributes
     ----------
     groups_ : Groups
         Named "topic 0", "topic 1", ...
     components_ : array of shape (n_topics, n_features)
-        The largest loading of each is positive; zeros beyond the rank of X.
+        The largest loading of each topic is positive; rows beyond the rank of X are zero.
     n_merged_ : int
 
     Examples
@@ -121,7 +122,7 @@ class LSIGroups(TopicGroups):
             raise ValueError(f"{given} have at most {plural(largest, 'dimension')}, not n_topics={n_topics}")
         if self.verbose:
             print(f"singular vectors: {n_topics} of {largest} ...", flush=True)
-        wanted = min(n_topics + 1, largest)  # one more shows whether the last value has equals
+        wanted = min(n_topics + 1, largest)  # one more, to detect a tie with the last value
         while True:
             svd = TruncatedSVD(n_components=wanted, random_state=self.random_state).fit(matrix)
             vectors, complete = _canonical(np.asarray(svd.components_), np.asarray(svd.singular_values_), n_topics)
@@ -137,7 +138,7 @@ class LSIGroups(TopicGroups):
 class LDAGroups(TopicGroups):
     """g_t = the n_words features with the largest p(word j | topic t).
 
-    Latent Dirichlet allocation by scikit-learn, on the counts of the words.
+    Latent Dirichlet allocation by scikit-learn, on word counts.
 
     Parameters
     ----------
@@ -146,11 +147,11 @@ class LDAGroups(TopicGroups):
     n_words : int
         Words of a topic.
     vocabulary : fitted vectorizer, sequence of str or dict from name to column, optional
-        What the columns of X are; needed if documents are given and not X (default: a CountVectorizer fitted on them).
+        Names of the columns of X. If documents are given instead of X, the default is a CountVectorizer fitted on them.
     weights : float or function of the sizes, optional
         Weights of the groups; 1 by default.
     max_iter : int
-        Passes over the documents.
+        Number of passes over the documents.
     learning_method : {"online", "batch"}
         scikit-learn's variational methods; "online" is faster for large collections.
     random_state : int or RandomState, optional
@@ -221,7 +222,7 @@ class LDAGroups(TopicGroups):
 
 
 def _highest(scores: NDArray[np.float64], k: int) -> list[NDArray[np.int64]]:
-    """Return where the k highest positive scores of each row are; of those equal up to round-off the first."""
+    """Return the columns of the k highest positive scores of each row; ties up to round-off go to the first column."""
     best = []
     for row in scores:
         order = np.argsort(-row, kind="stable")
@@ -231,7 +232,7 @@ def _highest(scores: NDArray[np.float64], k: int) -> list[NDArray[np.int64]]:
 
 
 def _levels(falling: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Number the values from the largest down; those equal up to round-off have the same number."""
+    """Rank decreasing values from 0; values equal up to round-off have the same rank."""
     steps = -np.diff(falling, prepend=falling[:1])
     return np.cumsum(steps > EQUAL * np.max(falling, initial=0.0))
 
@@ -239,10 +240,10 @@ def _levels(falling: NDArray[np.float64]) -> NDArray[np.int64]:
 def _canonical(
     vectors: NDArray[np.float64], values: NDArray[np.float64], n_topics: int
 ) -> tuple[NDArray[np.float64], bool]:
-    """Return n_topics singular vectors that any machine finds, and whether all equals of the last are known.
+    """Return n_topics singular vectors that do not depend on the machine, and whether all ties with the last are known.
 
     The vectors of equal singular values are replaced by those of the pivoted Cholesky factorisation of the projection
-    on their span, which does not depend on the basis that was found.
+    onto their span, which does not depend on the computed basis.
     """
     levels = _levels(values)
     nonzero = values > ZERO * values[0]
@@ -255,15 +256,16 @@ def _canonical(
 
 
 def _rotated(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the orthonormal basis of the span of the rows whose t-th row has all that is left of its largest column.
+    """Return the orthonormal basis of the span of the rows that a pivoted Cholesky factorisation gives.
 
-    With P the projection on the span, less the rows before, row t is P e_j / sqrt(P_jj) for the largest P_jj.
+    Let P be the projection onto the part of the span orthogonal to the previous rows. Then row t is
+    P e_j / sqrt(P_jj) for the largest P_jj.
     """
     left = vectors.copy()
     rows = np.empty_like(vectors)
     for number in range(len(vectors)):
         lengths = np.sqrt((left**2).sum(axis=0))
-        column = int(np.argmax(lengths >= (1.0 - EQUAL) * lengths.max()))  # the first of equal ones
+        column = int(np.argmax(lengths >= (1.0 - EQUAL) * lengths.max()))  # the first in a tie
         direction = left[:, column] / lengths[column]
         rows[number] = direction @ left
         left = left - np.outer(direction, rows[number])

@@ -1,4 +1,4 @@
-"""Documents as columns of X: the analyzer and vocabulary of the vectorizer that made X."""
+"""Map documents to columns of X, with the analyzer and vocabulary of the vectorizer that made X."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from cvxstructreg.core.checks import plural
 
 
 class Words:
-    """Which columns of X a text has, as the vectorizer counts them.
+    """Maps a text to columns of X, as the vectorizer does.
 
     Parameters
     ----------
     vocabulary : fitted vectorizer, sequence of str, dict from name to column, or None
-        Names and dicts are looked up by the rules of a CountVectorizer, with n-grams as long as the longest name;
+        Names and dicts are used as the vocabulary of a CountVectorizer with n-grams as long as the longest name.
         None: a CountVectorizer is fitted on the documents.
     documents : sequence of str, optional
         Needed if there is no vocabulary.
@@ -39,17 +39,17 @@ class Words:
         return {column[word] for word in self._analyze(text) if word in column}
 
     def sequence(self, text: str) -> list[int]:
-        """Return the columns of the single words of the text, in their order; words without column are left out."""
+        """Return the columns of the single words of the text, in order; words without a column are skipped."""
         column = self._column
         return [column[word] for word in self._single_words(text) if word in column]
 
     def matrix(self, documents: list[str]) -> sparse.csr_array:
-        """Return X of the documents."""
+        """Return the matrix X of the documents."""
         return sparse.csr_array(self.vectorizer.transform(documents))
 
 
 def checked_documents(documents: Any) -> list[str]:
-    """Return the documents as a list of strings, at least one."""
+    """Return the documents as a list of strings; raise if there are none."""
     if isinstance(documents, str):
         raise TypeError("documents must be a list of texts, not a single string; use [text]")
     if not isinstance(documents, Iterable):
@@ -67,7 +67,7 @@ def checked_documents(documents: Any) -> list[str]:
 
 
 def documents_or_matrix(X: Any, vocabulary: Any) -> tuple[Any, tuple[str, ...] | None, Words | None]:
-    """Return the matrix of documents by features, the names of its columns, and how texts were read, if X are texts."""
+    """Return the matrix of documents by features, the names of its columns, and the Words if X is a list of texts."""
     if hasattr(X, "shape") and len(X.shape) == 2:
         return _checked_matrix(X), _names(X, vocabulary), None
     documents = checked_documents(X)
@@ -79,7 +79,7 @@ def documents_or_matrix(X: Any, vocabulary: Any) -> tuple[Any, tuple[str, ...] |
 
 
 def present(X: Any) -> NDArray[np.bool_]:
-    """Whether each column is nonzero somewhere."""
+    """Return, for each column, whether it has a nonzero entry."""
     return np.asarray((X != 0).sum(axis=0)).ravel() > 0
 
 
@@ -88,7 +88,7 @@ def _checked_matrix(X: Any) -> Any:
 
     X = check_array(X, accept_sparse="csr", dtype=np.float64)
     if not present(X).any():
-        raise ValueError("X has nothing but zeros")
+        raise ValueError("X has only zeros; expected at least one nonzero entry")
     return sparse.csr_array(X) if sparse.issparse(X) else X
 
 
@@ -106,7 +106,7 @@ def _names(X: Any, vocabulary: Any) -> tuple[str, ...] | None:
 
 
 def _single_words(vectorizer: Any) -> Callable[[str], Iterable[str]]:
-    """Return the function from a text to its words in order: the steps of the vectorizer without n-grams."""
+    """Return the function that splits a text into its words, in order: the vectorizer's steps without n-grams."""
     if callable(vectorizer.analyzer):
         analyze: Callable[[str], Iterable[str]] = vectorizer.build_analyzer()
         return analyze
@@ -120,7 +120,7 @@ def _vectorizer(vocabulary: Any, documents: list[str] | None) -> Any:
 
     if vocabulary is None:
         if documents is None:
-            raise ValueError("the vocabulary is needed; pass the vectorizer that made X")
+            raise ValueError("vocabulary is missing; pass the vectorizer that made X")
         return CountVectorizer().fit(documents)
     names = vocabulary_names(vocabulary)
     if hasattr(vocabulary, "build_analyzer"):
