@@ -298,3 +298,13 @@ def test_newton_keeps_away_from_directions_that_only_round_off_sees():
     form = csr.Quadratic(matrix=np.array([[5.67, 2.32], [2.32, 1.83]])).on_function()
     hidden = csr.Problem(csr.Linear(X, intercept=False), csr.Logistic([-1, 1]) + form)
     assert np.abs(solved(hidden, "newton").coef).max() < 10.0
+
+
+@each_solver
+def test_free_directions_on_features_without_data_stay_where_they_are(solver):
+    rng = np.random.default_rng(0)
+    unseen = np.array([0.0, 0.0, 0.0, 1.0, 1.0, 1.0]) / np.sqrt(3.0)
+    factor = rng.normal(size=(6, 6)) @ (np.eye(6) - np.outer(unseen, unseen))
+    X = np.hstack([rng.normal(size=(4, 3)), np.zeros((4, 3))])
+    without = csr.Problem(csr.Linear(X), csr.Logistic([0, 1, 0, 1]) + 0.1 * csr.Quadratic(factor=factor))
+    assert np.abs(solved(without, solver).coef).max() < 10.0

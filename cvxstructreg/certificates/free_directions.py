@@ -22,6 +22,8 @@ MOST_STEPS, SHORTEST, BALANCED = 50, 1e-10, 1e-14
 LONGEST = 1e100
 #: Scores of a direction below this part of the vectors that add up to them are round-off.
 CANCELLED = 1e-12
+#: Eigenvalues that are zero, relative to the largest, and entries of vectors of length one that are.
+NULL, NO_ENTRY = 1e-12, 1e-13
 
 
 def free_directions(parts: NormalForm, theta: Array) -> Array | None:
@@ -36,8 +38,7 @@ def free_directions(parts: NormalForm, theta: Array) -> Array | None:
     if held.all():
         return none
     if d <= DENSE_LIMIT and (parts.weight_forms or parts.piece_diagonal is None):
-        values, vectors = np.linalg.eigh(parts.coverage + np.diag(held.astype(float)))
-        basis = vectors[:, values <= 1e-12 * values[-1]]
+        basis = unpenalised(parts, held)
     else:
         free = np.flatnonzero(~(held | (parts.coverage_diagonal > 0)))
         if free.size > MOST_FREE:
@@ -45,6 +46,14 @@ def free_directions(parts: NormalForm, theta: Array) -> Array | None:
         basis = np.zeros((d, free.size))
         basis[free, np.arange(free.size)] = 1.0
     return basis if basis.shape[1] * parts.n_outputs <= MOST_FREE else None
+
+
+def unpenalised(parts: NormalForm, held: NDArray[np.bool_]) -> Array:
+    """An orthonormal basis of the directions that no quadratic term, no piece and none of the held weights sees."""
+    values, vectors = np.linalg.eigh(parts.coverage + np.diag(held.astype(float)))
+    basis = vectors[:, values <= NULL * values[-1]]
+    basis[np.abs(basis) <= NO_ENTRY] = 0.0  # round-off, which would be seen where the other weights have no data
+    return np.asarray(basis)
 
 
 def _held_by_separable(parts: NormalForm, theta: Array) -> NDArray[np.bool_]:

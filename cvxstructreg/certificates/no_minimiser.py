@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from cvxstructreg.certificates.free_directions import visible
+from cvxstructreg.certificates.free_directions import unpenalised, visible
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
@@ -89,8 +89,7 @@ def _unpenalised(parts: NormalForm) -> Array | None:
     if held.all():
         return None
     if d <= DENSE_LIMIT and (parts.weight_forms or parts.piece_diagonal is None):
-        values, vectors = np.linalg.eigh(parts.coverage + np.diag(held.astype(float)))
-        return np.asarray(vectors[:, values <= 1e-12 * values[-1]])
+        return unpenalised(parts, held)
     free = np.flatnonzero(~(held | (parts.coverage_diagonal > 0)))
     if free.size > DENSE_LIMIT:
         return None
