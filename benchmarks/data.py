@@ -1,4 +1,4 @@
-"""The data of the benchmarks: 20 Newsgroups from a local folder, and generators. Nothing is downloaded."""
+"""Data for the benchmarks: 20 Newsgroups from a local folder, and generated data. Nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MED_SPACE = ("sci.med", "sci.space")
 
 
 def folder() -> Path:
-    """Where the data are: the variable CVXSTRUCTREG_DATA, or ../shared/data beside the project."""
+    """The data folder: the environment variable CVXSTRUCTREG_DATA, or ../shared/data next to the project."""
     return Path(os.environ.get("CVXSTRUCTREG_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
 
 def available() -> bool:
-    """Whether 20 Newsgroups are there."""
+    """Whether the data folder has 20 Newsgroups."""
     return (folder() / "20newsgroups" / "20news_bydate.jsonl.gz").exists()
 
 
@@ -47,7 +47,7 @@ def newsgroups(categories: tuple[str, ...] | None, min_df: int = 2) -> tuple[Any
 
 
 def cosine_graph(X: Any, neighbours: int = 25, least: float = 0.10) -> csr.Graph:
-    """Each word linked to its nearest words by the cosine of their document-presence vectors (directed)."""
+    """Link each word to its nearest words by the cosine of their document-presence vectors (directed)."""
     presence = normalize(sp.csr_array(X.T != 0, dtype=float))
     d = presence.shape[0]
     rows, columns, values = [], [], []
@@ -78,7 +78,7 @@ def sentences(texts: list[str], vectorizer: CountVectorizer) -> csr.Groups:
 
 
 def dense_problem(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Correlated Gaussian features with a sparse truth, and labels."""
+    """Correlated Gaussian features, and labels from sparse true weights."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) + 0.5 * rng.normal(size=(n, 1))
     w = np.zeros(d)
@@ -87,7 +87,7 @@ def dense_problem(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray
 
 
 def sparse_problem(n: int, d: int, density: float = 0.01, seed: int = 0) -> tuple[Any, np.ndarray]:
-    """Sparse positive features of very different frequency, and labels."""
+    """Sparse positive features with very different frequencies, and labels."""
     rng = np.random.default_rng(seed)
     frequency = 1.0 / np.arange(1, d + 1) ** 0.7
     frequency *= density * d / frequency.sum()
@@ -97,7 +97,7 @@ def sparse_problem(n: int, d: int, density: float = 0.01, seed: int = 0) -> tupl
 
 
 def ring_graph(d: int, reach: int = 3) -> csr.Graph:
-    """Each node linked to the next few around a ring."""
+    """A ring in which each node is linked to the next ``reach`` nodes."""
     nodes = np.arange(d)
     pairs = [np.stack([nodes, (nodes + step) % d], axis=1) for step in range(1, reach + 1)]
     return csr.Graph.from_edges(np.concatenate(pairs), n_nodes=d)

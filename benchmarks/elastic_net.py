@@ -1,11 +1,12 @@
-"""The Laplacian elastic net against its peers at equal certified gap: sections for ``run.py``.
+"""The Laplacian elastic net against its peers at equal certified gaps: sections for ``run.py``.
 
-Every library gets the data as it likes them best, prepared before the clock starts: ours a ``Linear`` model, whose
-columns are made once ("from rows" includes that too), the others CSC or Fortran order. A peer is stopped by its own
-rule: the loosest tolerance of a ladder for which our certificate of *its* weights is within 1e-4 and 1e-6. The ladder
-is climbed once, with a limit of time. Times are CPU seconds, the median of three runs, with all libraries in
-turn. Constants of our solver were chosen on the row marked "seen", on the generated problems here and others like them,
-and on the row against CVXPY; baseball/hockey was watched meanwhile. The other two newsgroups had no part in it.
+Every library gets the data in its preferred format, prepared before the clock starts: a ``Linear`` model for us, whose
+columns are built once ("from rows" includes this step), and CSC or Fortran order for the others. A peer stops by its
+own rule, at the loosest of several tolerances for which our certificate of *its* weights is within 1e-4 or 1e-6. The
+tolerances are tried once, from loose to tight, within a time limit. Times are CPU seconds, the median of three runs,
+with the libraries taking turns. The constants of our solver were tuned on the row marked "seen", on the generated
+problems and similar ones, and on the row against CVXPY; baseball/hockey was monitored meanwhile. The other two pairs of
+newsgroups were not used for tuning.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from cvxstructreg.certificates.certificate import certify_point
 
 ACCURACIES = (1e-4, 1e-6)
 REPEATS = 3
-#: Seconds for the ladder of one peer on one problem; a run longer than this is not repeated.
+#: Seconds for all tolerances of one peer on one problem; a run longer than ``LONG`` seconds is not repeated.
 LADDER, LONG = 1.0, 1.0
 LASSO, NET = "lasso (lam2 = 0)", "Laplacian elastic net"
 HELD_OUT = {
@@ -40,14 +41,14 @@ Run = Callable[[], Any]
 
 
 def certified_gap(problem: csr.Problem, coef: Any, intercept: float) -> float:
-    """The relative gap of a point by our certificate."""
+    """The relative gap of a point, from our certificate."""
     return certify_point(problem, *problem.shaped(np.asarray(coef, dtype=float), intercept)).relative_gap
 
 
 def climb(problem: csr.Problem, fit: Fit, seconds: float) -> dict[float, tuple[float, float]]:
-    """For each accuracy the loosest tolerance of the peer that reaches it, and the gap there, as far as time allows."""
+    """For each accuracy, the loosest tolerance of the peer that reaches it and the gap, within the time limit."""
     found: dict[float, tuple[float, float]] = {}
-    fit(1e-3)  # whatever has to be compiled is not held against it
+    fit(1e-3)  # compile first, so that the times exclude compilation
     began, tolerance, gap = time.process_time(), 1e-2, np.inf
     while len(found) < len(ACCURACIES) and tolerance > 1e-13:
         gap = certified_gap(problem, *fit(tolerance))
@@ -61,7 +62,7 @@ def climb(problem: csr.Problem, fit: Fit, seconds: float) -> dict[float, tuple[f
 
 
 def race(runs: dict[str, Run]) -> dict[str, tuple[float, float]]:
-    """CPU seconds of all, taken in turn: the median of the warm runs, and the first."""
+    """CPU seconds of all runs, taken in turn: the median of the warm runs, and the first."""
     first, times = {}, {name: [] for name in runs}
     for turn in range(REPEATS + 1):
         for name, run in runs.items():
@@ -79,7 +80,7 @@ def contest(
     section: str, work: str, make: Callable[[], csr.Problem], ours: dict[str, Callable[[float], Run]],
     fits: dict[str, Fit], target: str, seconds: float = LADDER,
 ) -> Iterator[Result]:  # fmt: skip
-    """Ours and the peers at each accuracy; ours first."""
+    """Compare our solvers and the peers at each accuracy; ours come first."""
     problem = make()
     ladders = {name: climb(problem, fit, seconds) for name, fit in fits.items()}
     for accuracy in ACCURACIES:
@@ -99,7 +100,7 @@ def contest(
 
 
 def solving(make: Callable[[], csr.Problem], solver: str = "working_set") -> Callable[[float], Run]:
-    """Make the problem and solve it to an accuracy, whatever the outcome."""
+    """A run that creates the problem and solves it to a given accuracy, without a warning if it fails."""
 
     def prepared(accuracy: float) -> Run:
         def run() -> csr.Solution:
@@ -113,7 +114,7 @@ def solving(make: Callable[[], csr.Problem], solver: str = "working_set") -> Cal
 
 
 def thirty_percent(n: int = 2000, d: int = 600, seed: int = 0) -> tuple[Any, np.ndarray]:
-    """A sparse matrix that is nearly dense: three entries in ten."""
+    """A sparse matrix that is nearly dense: 30 % of the entries are nonzero."""
     rng = np.random.default_rng(seed)
     X = sp.csr_array(rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.3))
     w = np.zeros(d)
@@ -122,7 +123,7 @@ def thirty_percent(n: int = 2000, d: int = 600, seed: int = 0) -> tuple[Any, np.
 
 
 def instances() -> Iterator[tuple[str, Any, np.ndarray, tuple[float, ...]]]:
-    """Name, X, y, and the parts of lam_max."""
+    """Name, X, y, and the strengths as fractions of lam_max."""
     if data.available():
         yield "med/space (seen)", *data.newsgroups(data.MED_SPACE)[:2], (0.1, 0.05, 0.01)
         for name, pair in HELD_OUT.items():
@@ -133,7 +134,7 @@ def instances() -> Iterator[tuple[str, Any, np.ndarray, tuple[float, ...]]]:
 
 
 def lasso() -> Iterator[Result]:
-    """lam2 = 0, where the peers are at home; with the intercept for those that have a free one."""
+    """lam2 = 0, the problem the peers are made for; with an intercept for peers that do not penalise it."""
     for name, X, y, parts in instances():
         for part in parts:
             lam, loss = part * lambda_max(X, y), csr.Logistic(y)
@@ -152,7 +153,7 @@ def lasso() -> Iterator[Result]:
 
 
 def elastic_net() -> Iterator[Result]:
-    """lam2 = 1 with the normalized Laplacian of a network of words, and of a ring."""
+    """lam2 = 1 with the normalized Laplacian of a word network, and of a ring."""
     cases: list[tuple[str, Any, np.ndarray, csr.Graph, tuple[float, ...]]] = []
     if data.available():
         for name, pair in {"med/space (seen)": data.MED_SPACE, "baseball/hockey": HELD_OUT["baseball/hockey"]}.items():
@@ -177,7 +178,7 @@ def elastic_net() -> Iterator[Result]:
 
 
 def against_cvxpy() -> Iterator[Result]:
-    """1,000 x 2,000 by CVXPY, sparse and dense X, each solver once."""
+    """1,000 x 2,000 against CVXPY, with sparse and dense X; each CVXPY solver runs once."""
     network = csr.Laplacian(data.ring_graph(2000), normalized=True)
     for name, (X, y) in {
         "sparse": data.sparse_problem(1000, 2000, 0.02),
@@ -199,7 +200,7 @@ def against_cvxpy() -> Iterator[Result]:
 
 
 def growth() -> Iterator[Result]:
-    """Time against n and against d over two decades, with the exponent so far."""
+    """Time against n and against d over two decades, with the exponent fitted so far."""
     for what, sizes in {
         "n": [(n, 2000) for n in (300, 1000, 3000, 10_000, 30_000)],
         "d": [(1000, d) for d in (1000, 3000, 10_000, 30_000, 100_000)],
@@ -219,7 +220,7 @@ def growth() -> Iterator[Result]:
             grown.append(n if what == "n" else d)
             seconds.append(median)
             slope = f"exponent {np.polyfit(np.log(grown), np.log(seconds), 1)[0]:.2f}" if len(grown) > 2 else ""
-            work = f"growth with {what}: {n:,} x {d:,}, {X.nnz:,} non-zeros"
+            work = f"growth with {what}: {n:,} x {d:,}, {X.nnz:,} nonzeros"
             yield Result(NET, work, "working_set", median, first, gap, slope)
 
 

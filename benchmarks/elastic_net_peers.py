@@ -1,8 +1,8 @@
 """Other libraries for the lasso and the Laplacian elastic net, in their best configuration and in our conventions.
 
-Each entry is a function of the library's own tolerance that returns (coef, intercept). Data are brought into the form
-the library likes best beforehand. Libraries that are not installed are left out, as are those that cannot do with an
-intercept what we do: celer has none, liblinear penalises it (a large ``intercept_scaling`` makes that negligible).
+Each entry is a function of the library's own tolerance that returns (coef, intercept). The data are converted to the
+preferred format of the library beforehand. Libraries that are not installed are skipped. celer has no intercept and is
+skipped in problems with one. liblinear penalises the intercept; a large ``intercept_scaling`` makes this negligible.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GLUM_FEATURES = 3000
 def lasso_peers(X: Any, y: np.ndarray, lam: float, intercept: bool) -> dict[str, Fit]:
     """Sum of logistic losses + lam ||w||_1."""
     fits: dict[str, Fit] = {"liblinear": _scikit_learn(X, y, lam, intercept, "liblinear")}
-    if intercept:  # slow, so that once for each data set is enough
+    if intercept:  # saga is slow: run it only once for each data set
         fits["saga"] = _scikit_learn(X, y, lam, intercept, "saga")
     if find_spec("skglm"):
         fits["skglm"] = _skglm(X, y, lam, intercept)
@@ -34,10 +34,10 @@ def lasso_peers(X: Any, y: np.ndarray, lam: float, intercept: bool) -> dict[str,
 
 
 def elastic_net_peers(X: Any, y: np.ndarray, lam: float, laplacian: Any) -> dict[str, Fit]:
-    """Sum of logistic losses + lam ||w||_1 + 1/2 w'Lw with a free intercept: glum takes a matrix as its ridge.
+    """Sum of logistic losses + lam ||w||_1 + 1/2 w'Lw with a free intercept: glum accepts a matrix as its ridge.
 
-    It keeps a dense Hessian of all features, so that it is left out where these are many. Its check of the matrix is
-    switched off, as it takes longer than the fit.
+    glum keeps a dense Hessian of all features, so it is skipped for many features. Its check of the matrix is switched
+    off, because the check takes longer than the fit.
     """
     if not find_spec("glum") or X.shape[1] > GLUM_FEATURES:
         return {}

@@ -1,4 +1,4 @@
-"""Figures of the results: times relative to ours, and the growth of cost with the size of the problem."""
+"""Figures of the results: times relative to ours, and the growth of cost with problem size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from measure import Result
 
-#: What grows -> how it is written in the work of a line.
+#: The pattern of each size in the name of a task.
 SIZES = {
     "rows": r"(?:^|\s|n = )(?P<rows>[\d,]+)(?: x |, d = )[\d,]+",
     "columns": r"(?: x |d = )(?P<columns>[\d,]+)",
@@ -20,7 +20,7 @@ COLOURS = {"Laplacian elastic net": "#0072B2", "feature network": "#E69F00", "gr
 
 
 def draw(results: Sequence[Result], ratios: Sequence[float], path: str) -> None:
-    """Bars of the times relative to ours, and the growth of cost: whatever was measured."""
+    """Draw bars of the times relative to ours and curves of the growth of cost, as far as measured."""
     import matplotlib.pyplot as plt
 
     growing = [r for r in results if "growth" in r.section or "growth" in r.work]
@@ -45,7 +45,7 @@ def _bars(ax: Any, lines: Sequence[tuple[Result, float]]) -> None:
 
 
 def _growth(figure: Any, results: Sequence[Result]) -> None:
-    """One panel for each size that grows, with the exponent of each line and a dotted line of exponent 1."""
+    """Draw one panel for each size that grows, with the exponent of each curve and a dotted line of exponent 1."""
     panels = {what: curves for what in SIZES if (curves := _curves(what, results))}
     for ax, (what, curves) in zip(
         np.atleast_1d(figure.subplots(1, len(panels), sharey=True)), panels.items(), strict=True
@@ -65,7 +65,7 @@ def _growth(figure: Any, results: Sequence[Result]) -> None:
 
 
 def _curves(what: str, results: Sequence[Result]) -> dict[str, tuple[list[float], list[float]]]:
-    """Sizes and seconds of each method whose work names that size, the other size held at its commonest value."""
+    """Sizes and seconds of each method whose tasks name this size; the other size is fixed at its most common value."""
     other = {"rows": "columns", "columns": "rows"}.get(what)
     by_method: dict[str, list[tuple[float, float | None, float]]] = {}
     for r in results:

@@ -1,7 +1,7 @@
-"""The first solve in a fresh process: with nothing compiled yet, and from the cache that an earlier process left.
+"""The first solve in a fresh process: without compiled code, and with the cache of an earlier process.
 
-Times are CPU seconds of the process: "seconds" is the first solve from the cache, "first run" the first solve with an
-empty cache. Importing the package is not in them; it is a line of its own.
+Times are CPU seconds of the process: "seconds" is the first solve with a filled cache, "first run" the first solve with
+an empty cache. The import of the package is not included; it has its own line.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import cvxstructreg as csr
 
 
 def gaussian_kernel(n: int) -> csr.Kernel:
-    """Of random points in five dimensions."""
+    """The Gaussian kernel of random points in five dimensions."""
     X = np.random.default_rng(0).normal(size=(n, 5))
     return csr.Kernel(np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=-1) / 5.0))
 
 
 def problem(solver: str) -> csr.Problem:
-    """A problem that ``auto`` gives to this solver."""
+    """A problem for which ``auto`` chooses this solver."""
     if solver == "newton":
         X, y = data.sparse_problem(2000, 20_000, 0.01)
         penalty = 100.0 * csr.FeatureNetwork(data.ring_graph(20_000)) + 0.1 * csr.Ridge()
@@ -55,7 +55,7 @@ def problem(solver: str) -> csr.Problem:
 
 
 def print_first_solve(solver: str) -> None:
-    """Solve in this process, and print what it took as a line of JSON."""
+    """Solve in this process, and print time and gap as a line of JSON."""
     made = problem(solver)
     began = time.process_time()
     solution = made.solve()
@@ -64,9 +64,9 @@ def print_first_solve(solver: str) -> None:
 
 
 def first_use() -> Iterator[Result]:
-    """Each compiled solver in two fresh processes, and the import."""
+    """Time each compiled solver in two fresh processes, and the import."""
     here = Path(__file__).resolve().parent
-    section, target = "first use in a fresh process", "<= 10 s with nothing compiled, < 1 s from the cache"
+    section, target = "first use in a fresh process", "<= 10 s without cache, < 1 s with cache"
 
     def fresh(code: str, cache: str) -> str:
         environment = {**os.environ, "NUMBA_CACHE_DIR": cache}

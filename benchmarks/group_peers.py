@@ -1,14 +1,14 @@
 """Other libraries for the group lasso, in their best configuration and in our conventions: a section for ``run.py``.
 
-A peer is stopped where the error of its objective, relative to the bound that we prove, is at most 1e-6: by the fewest
-iterations of a ladder (each step half as many again), or the loosest of its tolerances, that get there. Where it does
-not within a minute, its best error is shown. Of several configurations the one that is best after five seconds counts.
-"gap" in the table is that error. Our certificate of the peer's weights stands beside it: from weights alone, it can
-only be an upper bound of the error. No model has an intercept, as not all of the peers do.
+A peer is stopped when the error of its objective, relative to the bound that we prove, is at most 1e-6. It gets the
+fewest iterations (in steps of a factor 1.5), or the loosest tolerance, that reach this error. If it does not reach the
+error within a minute, its best error is shown. Of several configurations, the best one after five seconds is used.
+"gap" in the table is this error. The table also shows our certificate of the peer's weights; computed from the weights
+alone, it is only an upper bound of the error. No model has an intercept, because some peers have none.
 
-Overlapping groups are beyond group-lasso, asgl and skglm, which take one group for each column. copt has them by its
-primal-dual method on copies of the weights, SPAMS by its ADMM for squared loss (its proximal gradient method has only
-maximum norms for them). copt gets a vectorised prox in place of its own loop over the groups.
+group-lasso, asgl and skglm accept one group per column, so they do not support overlapping groups. copt supports them
+through its primal-dual method on copies of the weights, and SPAMS through its ADMM for squared loss (its proximal
+gradient method has only maximum norms for them). copt gets a vectorised prox instead of its own loop over the groups.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from measure import Result
 import cvxstructreg as csr
 
 ACCURACY, REPEATS = 1e-6, 3
-#: CPU seconds to find the best configuration of a library with, and to climb with the one that was best.
+#: CPU seconds to find the best configuration of a library, and to run the best configuration.
 SCOUTING, SECONDS = 5.0, 60.0
 ITERATIONS = tuple(int(10 * 1.5**k) for k in range(30))
 TOLERANCES = tuple(10.0 ** (-k / 2) for k in range(2, 25))
@@ -50,11 +50,11 @@ class Task(NamedTuple):
 
     @property
     def is_disjoint(self) -> bool:
-        """Whether it is a plain group lasso, which all peers can do."""
+        """Whether the task is a plain group lasso, which all peers support."""
         return not self.l1 and self.groups.is_disjoint
 
     def problem(self) -> csr.Problem:
-        """The same in our words."""
+        """The same task as a problem of this library."""
         loss = csr.Logistic(self.y) if self.loss == "logistic" else csr.Squared(self.y)
         penalty = self.lam * csr.GroupLasso(self.groups)
         return csr.Problem(
@@ -63,7 +63,7 @@ class Task(NamedTuple):
 
 
 class Peer(NamedTuple):
-    """A fit for each level of accuracy, which is a number of iterations or a tolerance."""
+    """A fit for each level of accuracy; a level is a number of iterations or a tolerance."""
 
     name: str
     fit: Callable[[float], np.ndarray]
@@ -71,14 +71,14 @@ class Peer(NamedTuple):
 
 
 def peers(task: Task) -> Iterator[list[Peer]]:
-    """Those that are installed and can do the task, each with its configurations."""
+    """The installed peers that support the task, each with its configurations."""
     makers: dict[str, Any] = {"copt": _copt if task.is_disjoint else _copt_copies}
     if task.is_disjoint:
         makers |= {"spams": _spams_flat, "group_lasso": _group_lasso}
         if not sp.issparse(task.X):
             makers |= {"skglm": _skglm, "asgl": _asgl}
         elif task.loss == "squared":
-            makers |= {"skglm": _skglm}  # its prox-Newton method takes no sparse X
+            makers |= {"skglm": _skglm}  # its prox-Newton method does not accept a sparse X
     elif task.loss == "squared":
         makers |= {"spams": _spams_admm}
     for name, make in makers.items():
@@ -87,16 +87,16 @@ def peers(task: Task) -> Iterator[list[Peer]]:
 
 
 def group_peers() -> Iterator[Result]:
-    """All tasks with all peers."""
+    """Run all tasks with all peers."""
     missing = [name for name in PEERS if not find_spec(name)]
     if missing:
-        print(f"group_peers: not installed and left out: {', '.join(missing)}")
+        print(f"group_peers: skipped, not installed: {', '.join(missing)}")
     for work, task in tasks().items():
         yield from contest(work, task)
 
 
 def tasks() -> dict[str, Task]:
-    """Overlapping sentences over a text, disjoint groups of five columns, and disjoint clusters of words."""
+    """Overlapping sentences of a text, disjoint groups of five columns, and disjoint clusters of words."""
     found = {}
     X, labels, groups = sentences_like_text(200, 1900, 2000, length=8.0)
     size = "200 x 1,900, 2,000 overlapping groups"
@@ -125,7 +125,7 @@ def tasks() -> dict[str, Task]:
 
 
 def word_clusters(n_clusters: int = 1000) -> tuple[Any, np.ndarray, csr.Groups]:
-    """Words of sci.med and sci.space in clusters by the documents they occur in; a cluster's columns stand together."""
+    """Words of sci.med and sci.space, clustered by the documents they occur in; clusters are contiguous columns."""
     from sklearn.cluster import MiniBatchKMeans
     from sklearn.decomposition import TruncatedSVD
     from sklearn.preprocessing import normalize
@@ -138,7 +138,7 @@ def word_clusters(n_clusters: int = 1000) -> tuple[Any, np.ndarray, csr.Groups]:
 
 
 def contest(work: str, task: Task) -> Iterator[Result]:
-    """Ours, then the peers at an equal error of the objective."""
+    """Run our solvers, then the peers at an equal error of the objective."""
     section, problem = "group lasso, peers", task.problem()
     bound = problem.solve(tol=1e-9).certificate.lower_bound
     for solver in ("group_descent", "group_newton", "fista") if task.is_disjoint else ("auto",):
@@ -165,9 +165,9 @@ class Rung(NamedTuple):
 
 
 def _best(library: Sequence[Peer], problem: csr.Problem, bound: float) -> tuple[Peer, Rung]:
-    """The best configuration of a library, found by short climbs, and its first accurate fit, or its most accurate.
+    """The best configuration of a library, found in short runs, and its first accurate fit, or its most accurate one.
 
-    Whatever has to be compiled is not held against it: levels are many, and a short fit that is accurate is repeated.
+    The times exclude compilation: compilation happens at an early level, and a short accurate fit is repeated.
     """
     scouted = [(peer, _climb(peer, problem, bound, 0.0, SCOUTING)) for peer in library]
     peer, rung = min(scouted, key=lambda one: (max(one[1].error, ACCURACY), one[1].seconds))
@@ -179,7 +179,7 @@ def _best(library: Sequence[Peer], problem: csr.Problem, bound: float) -> tuple[
 
 
 def _climb(peer: Peer, problem: csr.Problem, bound: float, after: float, limit: float) -> Rung:
-    """Fits of rising accuracy, until one is accurate enough or the seconds are spent; the most accurate of them."""
+    """Fit with increasing accuracy until a fit is accurate enough or the time is up; return the most accurate fit."""
     spent, best = 0.0, Rung(np.inf, 0.0, peer.levels[0], np.zeros(problem.model.n_weights))
     for level in peer.levels[peer.levels.index(after) + 1 if after else 0 :]:
         began = time.process_time()
@@ -193,7 +193,7 @@ def _climb(peer: Peer, problem: csr.Problem, bound: float, after: float, limit: 
 
 
 def _timed(run: Callable[[], Any]) -> tuple[Any, float, float]:
-    """The result, the median of the CPU seconds of warm runs, and the first."""
+    """The result, the median CPU time of the warm runs, and the time of the first run."""
     times = []
     for _ in range(REPEATS + 1):
         began = time.process_time()
@@ -204,7 +204,7 @@ def _timed(run: Callable[[], Any]) -> tuple[Any, float, float]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what compiled code prints."""
+    """Suppress the output of compiled code."""
     saved = os.dup(1)
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 1)
@@ -233,14 +233,14 @@ def _copt(task: Task) -> Iterator[Peer]:
 def _copt_copies(task: Task) -> Iterator[Peer]:
     """Condat's primal-dual method: f(w) + l1 ||w||_1 + h(Kw), with Kw the copies of the weights.
 
-    Steps are fixed, 1/sigma = L/2 + tau ||K||^2, for three ratios of the two parts: its line search was slower.
+    The steps are fixed, 1/sigma = L/2 + tau ||K||^2, with three ratios of the two parts; the line search was slower.
     """
     import copt
 
     n, d = len(task.y), task.X.shape[1]
     indices, indptr = task.groups.indices, task.groups.indptr
     K = sp.csr_matrix((np.ones(len(indices)), indices, np.arange(len(indices) + 1)), shape=(len(indices), d))
-    square_of_K = float(np.bincount(indices).max())  # K'K is diagonal: how often each column occurs
+    square_of_K = float(np.bincount(indices).max())  # K'K is diagonal, with the number of groups of each column
     threshold, lipschitz = task.l1 / n, float(_copt_loss(task).lipschitz)
     smooth, groups = _copt_loss(task).f_grad, _prox_of_blocks(indptr, task.lam / n)
 
@@ -276,7 +276,7 @@ def _prox_of_blocks(indptr: np.ndarray, strength: float) -> Callable[[np.ndarray
 
 
 def _spams_flat(task: Task) -> Iterator[Peer]:
-    """Its proximal gradient method; logistic loss is a mean there, squared loss a sum."""
+    """The proximal gradient method of SPAMS; its logistic loss is a mean, its squared loss a sum."""
     import spams
 
     n = len(task.y)
@@ -300,7 +300,7 @@ def _spams_flat(task: Task) -> Iterator[Peer]:
 
 
 def _spams_admm(task: Task) -> Iterator[Peer]:
-    """Its ADMM for sums of Euclidean norms of overlapping groups; the L1 term is one more group for each column."""
+    """The ADMM of SPAMS for sums of norms of overlapping groups; the L1 term is one more group for each column."""
     import spams
 
     d = task.X.shape[1]
@@ -321,10 +321,10 @@ def _spams_admm(task: Task) -> Iterator[Peer]:
 
 
 def _group_lasso(task: Task) -> Iterator[Peer]:
-    """FISTA with restarts along half the gradient: a factor 2 in the strength (see ``cvxstructreg.conventions``).
+    """FISTA with restarts; steps along half the gradient give a factor 2 in the strength (see ``csr.conventions``).
 
-    Its classifier has weights for both classes, the second the negative of the first at the optimum: a group of
-    differences w has there the norm ||w|| / sqrt(2).
+    The classifier has weights for both classes. At the optimum the second is the negative of the first, so a group of
+    differences w has the norm ||w|| / sqrt(2) in group-lasso.
     """
     from group_lasso import GroupLasso, LogisticGroupLasso
 
@@ -370,9 +370,9 @@ def _skglm(task: Task) -> Iterator[Peer]:
 
 
 def _asgl(task: Task) -> Iterator[Peer]:
-    """CVXPY inside, with Clarabel; means over rows, without one half for squared loss, and roots of the group sizes.
+    """asgl calls CVXPY with Clarabel; losses are means, squared loss has no factor 1/2, and group sizes enter as roots.
 
-    ``tol`` is the size below which it sets weights to zero, 1e-3 by default: too large for an error of 1e-6.
+    ``tol`` is the size below which asgl sets weights to zero. The default 1e-3 is too large for an error of 1e-6.
     """
     from asgl import Regressor
 

@@ -1,4 +1,4 @@
-"""The data of the group lasso benchmarks at any size, and their rows of the table."""
+"""The group lasso benchmarks: generated data of any size, and sections for ``run.py``."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ CVXPY_OPTIONS = {
 def sentences_like_text(
     n_documents: int, n_words: int, n_sentences: int, length: float = 17.8, seed: int = 0
 ) -> tuple[Any, np.ndarray, csr.Groups]:
-    """Documents of random sentences over words of very different frequency: X, labels, and the sentences as groups.
+    """Documents of random sentences over words with very different frequencies: X, labels, and the sentences as groups.
 
-    Word j is drawn in proportion to (j + 1)^-0.9; X counts words; the truth uses one word in twenty. Some documents are
-    drawn at a time, so that little more memory is used than for the result.
+    Word j has a probability proportional to (j + 1)^-0.9. X holds word counts. One true weight in twenty is nonzero.
+    Documents are drawn in batches, so that little more memory is used than for the result.
     """
     rng = np.random.default_rng(seed)
     cumulated = np.cumsum(1.0 / np.arange(1, n_words + 1) ** 0.9)
     cumulated /= cumulated[-1]
     sizes = np.clip(rng.poisson(length, n_sentences), 1, n_words // 2)
     first = np.searchsorted(np.sort(rng.integers(0, n_documents, n_sentences)), np.arange(n_documents + 1))
-    words = np.empty(sizes.sum(), dtype=np.int32)  # what is never written needs no memory
+    words = np.empty(sizes.sum(), dtype=np.int32)  # entries that are never written use no memory
     columns, counts = np.empty(len(words), dtype=np.int32), np.empty(len(words))
     starts, rows = np.zeros(n_sentences + 1, dtype=np.int64), np.zeros(n_documents + 1, dtype=np.int64)
     for documents in np.array_split(np.arange(n_documents), max(1, n_sentences // 50_000)):
@@ -72,7 +72,7 @@ PAIRS = {
 
 
 def sentence_lasso(categories: tuple[str, ...], lam1: float = 0.5, lam: float = 0.1) -> tuple[csr.Groups, Make]:
-    """The sentence regularizer on two newsgroups: its groups, and the problem made anew each time."""
+    """The sentence regularizer on two newsgroups: its groups, and a function that creates the problem."""
     X, y, texts, vectorizer = data.newsgroups(categories)
     groups = data.sentences(texts, vectorizer)
 
@@ -83,7 +83,7 @@ def sentence_lasso(categories: tuple[str, ...], lam1: float = 0.5, lam: float = 
 
 
 def sentences(seconds: float = 120.0) -> list[Result]:
-    """The sentence regularizer on sci.med / sci.space, against the paper's ADMM and the tuned one, capped in time."""
+    """The sentence regularizer on sci.med / sci.space, against the paper's ADMM and ours, with a time limit."""
     groups, make = sentence_lasso(PAIRS["science"])
     section, work = "sentence group lasso, med/space", f"{len(groups):,} sentences"
     target = "< 0.5 s, <= 1/100 of sentence_admm to 1e-2"
@@ -106,9 +106,9 @@ def other_pairs() -> list[Result]:
 
 
 def against_cvxpy(solvers: tuple[str, ...] = ("CLARABEL", "SCS", "ECOS")) -> list[Result]:
-    """200 documents, 1,900 words, 2,000 sentences: group_newton at a certified gap of 1e-6 and the solvers of CVXPY.
+    """200 documents, 1,900 words, 2,000 sentences: group_newton at a certified gap of 1e-6 against CVXPY's solvers.
 
-    Their times include the compilation by CVXPY; Clarabel and ECOS run at their own tolerances, SCS at 1e-6.
+    The CVXPY times include compilation. Clarabel and ECOS run at their default tolerances, SCS at 1e-6.
     """
     section, results = "group lasso against CVXPY", []
     for lam1, lam in ((0.5, 0.1), (0.2, 0.2)):
@@ -131,7 +131,7 @@ def against_cvxpy(solvers: tuple[str, ...] = ("CLARABEL", "SCS", "ECOS")) -> lis
 
 
 def growth(lam1: float = 0.002, lam: float = 1e-5) -> list[Result]:
-    """Time against the number of groups over two decades; strengths in proportion to the number of documents."""
+    """Time against the number of groups over two decades; strengths are proportional to the number of documents."""
     results = []
     for n_groups in (2_500, 7_900, 25_000, 79_000, 250_000):
         n = n_groups // 50
@@ -147,7 +147,7 @@ def growth(lam1: float = 0.002, lam: float = 1e-5) -> list[Result]:
 
 
 def giant(share: float = 1.0) -> list[Result]:
-    """37,850 documents and 2.5 million sentences in a fresh process: passes and peak memory."""
+    """37,850 documents and 2.5 million sentences in a fresh process: number of passes and peak memory."""
     code = f"import groups; groups.print_giant({share!r})"
     here = Path(__file__).resolve().parent
     done = subprocess.run([sys.executable, "-c", code], cwd=here, capture_output=True, text=True, check=True)
@@ -161,7 +161,7 @@ def giant(share: float = 1.0) -> list[Result]:
 
 
 def print_giant(share: float) -> None:
-    """Solve the giant in this process, and print what it took as a line of JSON."""
+    """Solve the giant problem in this process, and print time and memory as a line of JSON."""
     import resource
 
     from cvxstructreg.forms.compiled_groups import add_adjoint, norm_sum

@@ -1,14 +1,14 @@
-"""Manifold regularization with mixed graphs: our solvers against CVXPY, libsvm, eq. (5) as it stands, and LU.
+"""Manifold regularization with mixed graphs: our solvers against CVXPY, libsvm, a direct use of eq. (5), and LU.
 
-Times are CPU seconds of one thread: the median of several runs, the compared things in turn, after a first one of each
-for ours and libsvm; of one run for CVXPY and LU. Ours include the certificate, of a relative gap of 1e-6. CVXPY's
-solvers and libsvm get the loosest of a few tolerances whose objective, at their weights put into our problem, is within
-1e-6 of the proved bound; "gap" is this distance, for ours the certified gap. A pass is one product with X, one with the
-graph and one with X', by SciPy.
+Times are CPU seconds on one thread. For our solvers and libsvm, they are medians of several runs in turn after one
+warm-up run each; for CVXPY and LU, of one run. Our times include the certificate of a relative gap of 1e-6. CVXPY's
+solvers and libsvm get the loosest of a few tolerances for which the objective of our problem, at their weights, is
+within 1e-6 of the proved bound. "gap" is this distance, or the certified gap for our solvers. A pass is one product
+with X, one with the graph and one with X', computed by SciPy.
 
-All Gram matrices here are Gaussian kernels, positive semidefinite by construction, and ours are told so (psd=True), as
-the others are: eq. (5), libsvm and LU take gram as it is. "gram proved" is the same without: then the proof, a Cholesky
-factorisation of gram, is part of the time.
+All Gram matrices are Gaussian kernels, which are positive semidefinite by construction. We pass psd=True, because eq.
+(5), libsvm and LU do not check the matrix either. The rows "gram proved" are without psd=True: the time then includes
+the proof, a Cholesky factorisation of gram.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ import cvxstructreg as csr
 
 SECTION, TOL = "manifold", 1e-6
 LAM1, LAM2 = 0.05, 0.2
-#: Tolerances from the loosest on, in the names of each solver.
+#: Tolerances from loose to tight, as options of each solver.
 LADDERS: dict[str, tuple[dict[str, Any], ...]] = {
     "CLARABEL": tuple({"tol_gap_rel": t, "tol_gap_abs": t, "tol_feas": t, "max_threads": 1} for t in (1e-6, 1e-8)),
     "SCS": tuple({"eps_abs": t, "eps_rel": t, "max_iters": 50_000} for t in (1e-4, 1e-5, 1e-6, 1e-7, 1e-8)),
@@ -43,7 +43,7 @@ SVM_TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 
 
 class Instance:
-    """Two Gaussian classes, a Gaussian kernel, ten neighbours each and n / 10 dissimilar pairs, 50 labels."""
+    """Two Gaussian classes with a Gaussian kernel, ten neighbours per point, n / 10 dissimilar pairs and 50 labels."""
 
     def __init__(self, n: int, labels: int = 50, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
@@ -62,7 +62,7 @@ class Instance:
 
     @property
     def labels(self) -> np.ndarray:
-        """Of the labelled rows."""
+        """The labels of the labelled rows."""
         return self.y[self.rows]
 
     def problem(self, loss: Any, how: str = "on_function", intercept: bool = True, psd: bool = True) -> csr.Problem:
@@ -84,7 +84,7 @@ def cpu(run: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def in_turn(runs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, tuple[Any, float, float]]:
-    """Of each the last result, the median time and the first time, taken in turn."""
+    """The last result, the median time and the first time of each run, taken in turn."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     results: dict[str, Any] = {}
     for _ in range(repeats + 1):
@@ -95,7 +95,7 @@ def in_turn(runs: dict[str, Callable[[], Any]], repeats: int) -> dict[str, tuple
 
 
 def direct_form(instance: Instance) -> tuple[cp.Problem, Callable[[], tuple[np.ndarray, float]]]:
-    """h a variable, h = G v for a factor G of gram, and a sparse quadratic form of h."""
+    """h is a variable with h = G v for a factor G of gram; the graph term is a sparse quadratic form of h."""
     values, vectors = np.linalg.eigh(instance.gram)
     kept = values > 1e-12 * values[-1]
     root, vectors = np.sqrt(values[kept]), vectors[:, kept]
@@ -107,7 +107,7 @@ def direct_form(instance: Instance) -> tuple[cp.Problem, Callable[[], tuple[np.n
 
 
 def textbook_form(instance: Instance) -> tuple[cp.Problem, Callable[[], tuple[np.ndarray, float]]]:
-    """As in the paper: a sum over edges of scores that are gram theta, and theta' gram theta."""
+    """As in the paper: a sum over edges of differences of the scores gram theta, and theta' gram theta."""
     theta, b = cp.Variable(instance.n), cp.Variable()
     h = instance.gram @ theta
     graph = cp.sum_squares(instance.graph.incidence(normalized=True) @ h)
@@ -117,7 +117,7 @@ def textbook_form(instance: Instance) -> tuple[cp.Problem, Callable[[], tuple[np
 
 
 def dense_form(instance: Instance) -> tuple[cp.Problem, Callable[[], tuple[np.ndarray, float]]]:
-    """One dense quadratic form of theta, lam1 gram + lam2 gram M gram, made by hand."""
+    """One dense quadratic form of theta, lam1 gram + lam2 gram M gram, written by hand."""
     theta, b = cp.Variable(instance.n), cp.Variable()
     bent = instance.gram @ (instance.graph.laplacian(normalized=True) @ instance.gram)
     quadratic = LAM1 * instance.gram + LAM2 * (bent + bent.T) / 2
@@ -126,14 +126,14 @@ def dense_form(instance: Instance) -> tuple[cp.Problem, Callable[[], tuple[np.nd
 
 
 def library_form(instance: Instance) -> tuple[cp.Problem, Callable[[], tuple[np.ndarray, float]]]:
-    """What the library itself hands to CVXPY."""
+    """The form that ``to_cvxpy()`` exports."""
     ours = instance.problem(csr.Hinge(instance.labels, rows=instance.rows))
     program = ours.to_cvxpy()
     return program, lambda: ours.weights_of(program)
 
 
 def by_cvxpy(work: str, form: Any, name: str, solver: str, instance: Instance, ours: Any, bound: float) -> Result:
-    """The first tolerance that is good enough, or the tightest."""
+    """A line for the first tolerance that is accurate enough, or for the tightest."""
     gap = seconds = float("nan")
     for options in LADDERS[solver]:
 
@@ -155,7 +155,7 @@ def by_cvxpy(work: str, form: Any, name: str, solver: str, instance: Instance, o
 
 
 def subtracted(instance: Instance) -> np.ndarray:
-    """Eq. (5) as it stands, and libsvm on the labelled rows: the scores of all points."""
+    """The scores of all points, from a direct use of eq. (5) and libsvm on the labelled rows."""
     M = (LAM2 / LAM1) * instance.graph.laplacian(normalized=True)
     K = instance.gram
     warped = K - K @ np.linalg.solve(np.eye(instance.n) + M @ K, M @ K)
@@ -190,7 +190,7 @@ def hinge(sizes: tuple[int, ...] = (550, 2000)) -> Iterator[Result]:
             if solver in cp.installed_solvers():
                 yield by_cvxpy(work, direct_form, "direct form", solver, instance, reference, bound)
         for solver in LADDERS:
-            if solver in cp.installed_solvers() and solver != "ECOS":  # it takes no quadratic forms as they are
+            if solver in cp.installed_solvers() and solver != "ECOS":  # ECOS does not accept quadratic forms directly
                 yield by_cvxpy(work, dense_form, "dense form", solver, instance, reference, bound)
         for solver in ("CLARABEL", "SCS"):
             yield by_cvxpy(work, library_form, "to_cvxpy()", solver, instance, reference, bound)
@@ -226,12 +226,12 @@ def squared(n: int = 10_000) -> Iterator[Result]:
         yield Result(SECTION, work, solution.solver, seconds, seconds, gap, "1/7 of LU at 1e-8")
         yield Result(SECTION, work, "LU", by_lu, by_lu, problem.value(theta) / solution.certificate.lower_bound - 1)
     _, proof = cpu(csr.Kernel(instance.gram).require_psd)
-    work = f"least squares, n = {n:,}: the proof that gram is positive semidefinite, where nobody vouches for it"
+    work = f"least squares, n = {n:,}: the proof that gram is positive semidefinite, without psd=True"
     yield Result(SECTION, work, "Cholesky", proof, proof, float("nan"))
 
 
 def documents(n: int = 100_000, d: int = 5_000, labels: int = 500, seed: int = 0) -> tuple[Any, Any, csr.Graph, Any]:
-    """Documents of 50 words by a Zipf law, two classes; six random neighbours, nine in ten of the same class."""
+    """Documents of 50 words with Zipf frequencies in two classes; six random neighbours, 90 % of the same class."""
     rng = np.random.default_rng(seed)
     y = np.where(rng.random(n) < 0.5, 1, -1)
     law = 1.0 / np.arange(1, d + 1) ** 0.7
@@ -252,7 +252,7 @@ def documents(n: int = 100_000, d: int = 5_000, labels: int = 500, seed: int = 0
 
 
 def linear(n: int = 100_000, d: int = 5_000) -> Iterator[Result]:
-    """Sparse documents: no matrix between examples, at two strengths."""
+    """A linear model of sparse documents, without a Gram matrix, at two strengths."""
     X, y, graph, rows = documents(n, d)
     M, w = graph.laplacian(normalized=True), np.random.default_rng(0).normal(size=d)
     for lam1, lam2 in ((0.1, 1e-3), (1e-3, 1e-2)):
@@ -270,7 +270,7 @@ def linear(n: int = 100_000, d: int = 5_000) -> Iterator[Result]:
 
 
 def machine() -> Iterator[Result]:
-    """No graph: the ordinary support vector machine, against libsvm."""
+    """The ordinary support vector machine, without a graph, against libsvm."""
     for n in (500, 2000, 4000):
         instance = Instance(n)
         for lam in (0.5, 0.05, 0.005):

@@ -1,4 +1,4 @@
-"""Measuring: one line of a table, and how our solvers are timed."""
+"""Measurements: one line of the table, and the timing of solvers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Result:
 
 
 def timed(run: Callable[[], Any], repeats: int = REPEATS) -> tuple[Any, float, float]:
-    """The result, the median CPU time of the warm runs and the time of the first."""
+    """The result, the median CPU time of the warm runs, and the time of the first run."""
     times = []
     for _ in range(repeats + 1):
         began = time.process_time()
@@ -42,7 +42,7 @@ def timed(run: Callable[[], Any], repeats: int = REPEATS) -> tuple[Any, float, f
 
 
 def ours(section: str, work: str, make: Callable[[], csr.Problem], solver: str, tol: float, **how: Any) -> Result:
-    """Time one of our solvers on a problem that is made anew each time, so that nothing is cached in it."""
+    """Time one of our solvers on a new problem in each run, so that nothing is cached."""
     target, repeats, options = how.pop("target", ""), how.pop("repeats", REPEATS), how
     problems = [make() for _ in range(repeats + 1)]
     with warnings.catch_warnings():
@@ -62,14 +62,14 @@ CVXPY_SOLVERS: dict[str, dict[str, Any]] = {
     "SCS": {"eps_abs": 1e-6, "eps_rel": 1e-6, "max_iters": 20_000},
     "ECOS": {"abstol": 1e-8, "reltol": 1e-8, "feastol": 1e-8},
 }
-#: Seconds of the clock after which a solver of CVXPY is stopped.
+#: Wall-clock seconds after which a CVXPY solver is stopped.
 CVXPY_LIMIT = 90.0
 
 
 def by_cvxpy(section: str, work: str, make: Callable[[], csr.Problem]) -> Iterator[Result]:
-    """CVXPY's solvers, once each, compilation included; "gap" is the error of their objective.
+    """Run each of CVXPY's solvers once, including compilation; "gap" is the error of the objective.
 
-    Each runs in a process of its own, which is ended at ``CVXPY_LIMIT``: ECOS needs many minutes on some of these.
+    Each solver runs in its own process, which is stopped at ``CVXPY_LIMIT``: ECOS needs many minutes on some problems.
     """
     bound = make().solve(tol=1e-9).certificate.lower_bound
     for name, options in CVXPY_SOLVERS.items():
@@ -86,7 +86,7 @@ def by_cvxpy(section: str, work: str, make: Callable[[], csr.Problem]) -> Iterat
 
 
 def _reference(make: Callable[[], csr.Problem], name: str, options: dict[str, Any], answer: Connection) -> None:
-    """Solve by CVXPY and send objective (NaN if it failed) and CPU seconds."""
+    """Solve with CVXPY and send the objective (NaN if the solver failed) and the CPU seconds."""
     reference = make().to_cvxpy()
     began = time.process_time()
     try:

@@ -1,9 +1,10 @@
-"""The multiclass machine with dissimilar pairs: our solvers against CVXPY in its best and in its textbook form.
+"""The multiclass SVM with dissimilar pairs: our solvers against the best form and the textbook form in CVXPY.
 
-Times are CPU seconds of one thread, the median of three runs after a first one for us, of one run for CVXPY (compiling
-included: it is part of what a user waits for). CVXPY's solvers get the loosest of a few tolerances whose objective, at
-its weights put into our problem, is within 1e-6 of the certified optimum; "gap" is this distance, for ours the
-certified gap. Kernels are Gaussian, positive semidefinite by construction, and nobody proves it (psd=True for ours).
+Times are CPU seconds on one thread: for our solvers the median of three runs after one warm-up run, for CVXPY one run
+including compilation, because users wait for it too. CVXPY's solvers get the loosest of a few tolerances for which the
+objective of our problem, at their weights, is within 1e-6 of the certified optimum. "gap" is this distance, or the
+certified gap for our solvers. Kernels are Gaussian, so they are positive semidefinite by construction; this is not
+proved (we pass psd=True).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Instance = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # X, y, labell
 Form = Callable[[Instance, int], tuple[cp.Problem, Callable[[], tuple[np.ndarray, np.ndarray]]]]
 
 LAM1, LAM2, TOL = 1e-3, 1.0, 1e-6
-#: Tolerances from the loosest on, in the names of each solver.
+#: Tolerances from loose to tight, as options of each solver.
 LADDERS: dict[str, tuple[dict[str, Any], ...]] = {
     "CLARABEL": tuple({"tol_gap_rel": t, "tol_gap_abs": t, "tol_feas": t, "max_threads": 1} for t in (1e-6, 1e-8)),
     "SCS": tuple({"eps_abs": t, "eps_rel": t, "max_iters": 50_000} for t in (1e-4, 1e-5, 1e-6, 1e-7)),
@@ -37,7 +38,7 @@ LADDERS: dict[str, tuple[dict[str, Any], ...]] = {
 
 
 def digits(labelled: int = 50, pairs: int = 320, seed: int = 0) -> tuple[str, Instance]:
-    """USPST, if it is there: its first split with disjoint oracle pairs; else a mixture of the same size."""
+    """The first split of USPST with disjoint oracle pairs, or a mixture of the same size if there are no data."""
     path = data.folder() / "ssl_matrices" / "uspst.npz"
     if not path.exists():
         return "mixture", mixture(labelled, pairs, 10, 256, 0.35, seed)
@@ -55,7 +56,7 @@ def digits(labelled: int = 50, pairs: int = 320, seed: int = 0) -> tuple[str, In
 
 
 def mixture(labelled: int, pairs: int, k: int, d: int, spread: float, seed: int = 0) -> Instance:
-    """k Gaussian classes in d dimensions; disjoint pairs of different classes beside the labelled points."""
+    """k Gaussian classes in d dimensions: labelled points, and disjoint pairs of different classes."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, k, size=labelled + 2 * pairs)
     y[: min(k, labelled)] = np.arange(min(k, labelled))
@@ -66,21 +67,21 @@ def mixture(labelled: int, pairs: int, k: int, d: int, spread: float, seed: int 
 
 
 def rbf(X: np.ndarray, width: float | None = None) -> np.ndarray:
-    """The Gaussian kernel; its width is the median distance over the root of 2 if not given."""
+    """The Gaussian kernel; the default width is the median distance divided by the square root of 2."""
     squares = (X**2).sum(axis=1)
     distances = np.maximum(squares[:, None] + squares[None] - 2.0 * X @ X.T, 0.0)
     return np.exp(-distances / (np.median(distances[:500, :500]) if width is None else 2.0 * width**2))
 
 
 def problem(model: csr.Kernel | csr.Linear, instance: Instance, k: int) -> csr.Problem:
-    """Mean of the hinges + lam1 ||f||^2 + lam2 times the mean over the pairs."""
+    """The mean hinge loss + lam1 ||f||^2 + lam2 times the mean over the pairs."""
     _, y, rows, pairs = instance
     objective = (1 / len(rows)) * csr.MulticlassHinge(y[rows], rows=rows, classes=range(k)) + LAM1 * csr.RKHSNorm()
     return csr.Problem(model, objective + (LAM2 / len(pairs)) * csr.Dissimilarity(pairs))
 
 
 def hinges(F: Any, Z: Any, instance: Instance, k: int) -> Any:
-    """The loss of the labelled scores F and the pairs with summed scores Z."""
+    """The loss of the labelled scores F and of the pairs with summed scores Z."""
     _, y, rows, pairs = instance
     wrong = (np.arange(k)[None, :] != y[rows][:, None]).astype(float)
     loss = cp.sum(cp.multiply(wrong, cp.pos(F + 1.0 / (k - 1)))) / len(rows)
@@ -88,7 +89,7 @@ def hinges(F: Any, Z: Any, instance: Instance, k: int) -> Any:
 
 
 def textbook(gram: np.ndarray) -> Form:
-    """Eq. (12): n x k coefficients, scores of zero sum at all points, a quadratic form for each class."""
+    """Eq. (12): n x k coefficients, scores that sum to zero at all points, one quadratic form for each class."""
 
     def form(instance: Instance, k: int) -> Any:
         _, _, rows, pairs = instance
@@ -102,7 +103,7 @@ def textbook(gram: np.ndarray) -> Form:
 
 
 def best_form(gram: np.ndarray) -> Form:
-    """Only the rows that count: Z = G V + q b' for a factor G of their kernel, with V 1 = 0 in sparse rows."""
+    """Only the rows that the hinges use: Z = G V + q b' for a factor G of their kernel, with V 1 = 0 as sparse rows."""
 
     def form(instance: Instance, k: int) -> Any:
         _, _, rows, pairs = instance
@@ -126,7 +127,7 @@ def best_form(gram: np.ndarray) -> Form:
 
 
 def library_form(gram: np.ndarray) -> Form:
-    """What the library itself hands to CVXPY."""
+    """The form that ``to_cvxpy()`` exports."""
 
     def form(instance: Instance, k: int) -> Any:
         ours = problem(csr.Kernel(gram, psd=True), instance, k)
@@ -137,7 +138,7 @@ def library_form(gram: np.ndarray) -> Form:
 
 
 def ours(work: str, make: Callable[[], csr.Problem], target: str = "", repeats: int = 3) -> tuple[Result, float]:
-    """A line for the solver that "auto" takes, on problems made anew, and the proved lower bound."""
+    """A line for the solver that "auto" chooses, on new problems, and the proved lower bound."""
     times = []
     for _ in range(repeats + 1):
         fresh = make()
@@ -151,7 +152,7 @@ def ours(work: str, make: Callable[[], csr.Problem], target: str = "", repeats: 
 def theirs(
     work: str, name: str, solver: str, form: Form, instance: Instance, k: int, ours: csr.Problem, optimum: float
 ) -> Result:
-    """A line for CVXPY: the first tolerance that is good enough, or the tightest."""
+    """A line for CVXPY: the first tolerance that is accurate enough, or the tightest."""
     gap = seconds = float("nan")
     for options in LADDERS[solver]:
         began = time.process_time()
@@ -172,12 +173,12 @@ def theirs(
 
 
 def small(solvers: tuple[str, ...] = ("CLARABEL", "SCS", "OSQP")) -> Iterator[Result]:
-    """50 labelled digits and 320 pairs; ECOS, PIQP, and SCS on the textbook form, did not end in minutes."""
+    """50 labelled digits and 320 pairs; ECOS and PIQP, and SCS on the textbook form, did not finish within minutes."""
     source, instance = digits()
     gram = rbf(instance[0], 5.0 if source == "USPST" else None)
     work = f"{source}: k = 10, 50 labelled, 320 pairs"
     model = csr.Kernel(gram, psd=True)
-    line, bound = ours(work, lambda: problem(model, instance, 10), "1/200 of the best form, 1/800 of the textbook's")
+    line, bound = ours(work, lambda: problem(model, instance, 10), "1/200 of the best form, 1/800 of the textbook form")
     yield line
     for solver in solvers:
         if solver not in cp.installed_solvers():
@@ -189,7 +190,7 @@ def small(solvers: tuple[str, ...] = ("CLARABEL", "SCS", "OSQP")) -> Iterator[Re
 
 
 def large() -> Iterator[Result]:
-    """500 labelled points and 2,000 pairs, with a Gaussian and with a linear kernel."""
+    """500 labelled points and 2,000 pairs, with a Gaussian and a linear kernel."""
     for k, d, target in ((10, 20, "1.5 s"), (26, 30, "3 s"), (100, 50, "12 s")):
         instance = mixture(500, 2000, k, d, 1.0)
         model = csr.Kernel(rbf(instance[0]), psd=True)
@@ -203,7 +204,7 @@ def large() -> Iterator[Result]:
 
 
 def table() -> Iterator[Result]:
-    """The 70 fits of the published table: seven numbers of pairs for each of ten splits, one Gram matrix."""
+    """The 70 fits of the published table: seven numbers of pairs for each of ten splits, with one Gram matrix."""
     path = data.folder() / "ssl_matrices" / "uspst.npz"
     if not path.exists():
         return

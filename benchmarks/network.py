@@ -1,12 +1,12 @@
 """Feature network regularization against plain ridge, the paper's L-BFGS and CVXPY: sections for ``run.py``.
 
-Times are CPU seconds of one thread, everything to be compared taken in turn; the median of three runs after one that
-warms caches and compilers ("cold"), or of fewer where one takes minutes. Our problems are made anew for each run,
-and our times include normal form and certificate, to a certified gap of 1e-6. scikit-learn solves *plain* ridge of the
-same beta, without the network, which is the yardstick of the targets; its gap is our certificate of that ridge problem.
-Words are runs of two or more letters that occur in two documents (all 20 groups: in ten); the network links each word
-to its 25 nearest by the cosine of their documents, where that is at least 0.10. Constants of the solver were chosen on
-sci.med / sci.space; the other pairs are held out.
+Times are CPU seconds on one thread, with the compared runs taking turns: the median of three runs after one that warms
+caches and compilers ("cold"), or of fewer runs if one takes minutes. Our problems are created anew for each run. Our
+times include the normal form and the certificate, to a certified gap of 1e-6. scikit-learn solves *plain* ridge with
+the same beta and without the network, which is the baseline of the targets; its gap is our certificate of this ridge
+problem. Words have two or more letters and occur in at least two documents (all 20 groups: ten). The network links each
+word to its 25 nearest words by the cosine of their documents, if the cosine is at least 0.10. The constants of the
+solver were tuned on sci.med / sci.space; the other pairs are held out.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ def groups(categories: tuple[str, ...] | None) -> tuple[Any, np.ndarray, csr.Gra
 
 
 def as_kind(X: Any, kind: str) -> Any:
-    """Counts as they are, or whether a word is there."""
+    """The counts, or the presence of each word."""
     return X if kind == "counts" else sp.csr_array((np.ones(X.nnz), X.indices, X.indptr), shape=X.shape)
 
 
 def race(section: str, work: str, runs: dict[str, Run], target: str, cold: bool = True) -> list[Result]:
-    """All runs in turn; each returns the gap it reached. The first is ours, and has the target."""
+    """Time all runs in turn; each returns the gap it reached. The first run is ours and gets the target."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     gaps = {}
     for _ in range(REPEATS + cold):
@@ -74,7 +74,7 @@ def race(section: str, work: str, runs: dict[str, Run], target: str, cold: bool 
 
 
 def ours(make: Callable[[], csr.Problem], solver: str, tol: float = TOL, **options: Any) -> Run:
-    """One of our solvers on a problem made anew."""
+    """A run of one of our solvers on a new problem."""
 
     def run() -> float:
         with warnings.catch_warnings():
@@ -85,7 +85,7 @@ def ours(make: Callable[[], csr.Problem], solver: str, tol: float = TOL, **optio
 
 
 def ridge(X: Any, y: np.ndarray, solver: str, tol: float = 1e-6, max_iter: int = 10_000) -> Run:
-    """Plain ridge by scikit-learn in its own format; the gap is certified once, after the clock has stopped."""
+    """Plain ridge by scikit-learn in its preferred format; the gap is certified later, outside the timing."""
     rows = sp.csr_matrix(X) if sp.issparse(X) else X
     model = LogisticRegression(C=1.0 / (2.0 * BETA), solver=solver, tol=tol, max_iter=max_iter)
 
@@ -100,14 +100,14 @@ def ridge(X: Any, y: np.ndarray, solver: str, tol: float = 1e-6, max_iter: int =
 
 
 def with_ridge_gap(results: list[Result], name: str, run: Any, X: Any, y: np.ndarray) -> list[Result]:
-    """The certified gap of scikit-learn's weights, for the ridge problem they belong to."""
+    """The results with the certified gap of scikit-learn's weights in its ridge problem."""
     problem = csr.Problem(csr.Linear(X), csr.Logistic(y) + BETA * csr.Ridge())
     gap = csr.certify(problem, run.model.coef_[0], float(run.model.intercept_[0]), tol=TOL, search=False).relative_gap
     return [Result(**(asdict(r) | {"gap": gap})) if r.solver == name else r for r in results]
 
 
 def pair(name: str, categories: tuple[str, ...], ratios: tuple[int, ...], all_peers: bool) -> list[Result]:
-    """One pair of newsgroups at several strengths of the network."""
+    """One pair of newsgroups with several strengths of the network."""
     counts, y, graph = groups(categories)
     results = []
     for kind in KINDS:
@@ -134,12 +134,12 @@ def pair(name: str, categories: tuple[str, ...], ratios: tuple[int, ...], all_pe
 
 
 def network() -> list[Result]:
-    """sci.med / sci.space, three strengths, counts and presence, with all peers."""
+    """sci.med / sci.space with three strengths, counts and presence, and all peers."""
     return pair("med/space", data.MED_SPACE, (10, 1000, 10_000), True)
 
 
 def held_out() -> list[Result]:
-    """The other pairs, on which nothing was tuned."""
+    """The other pairs, which were not used for tuning."""
     results = []
     for name, categories in HELD_OUT.items():
         results += pair(name, categories, (10, 1000, 10_000), False)
@@ -163,10 +163,10 @@ def classes() -> list[Result]:
 
 
 def cvxpy() -> list[Result]:
-    """Against CVXPY at n = 1,000, d = 2,000, its compilation included; sparse and dense X.
+    """Against CVXPY, including its compilation, at n = 1,000 and d = 2,000, with sparse and dense X.
 
-    A larger problem is solved first, as in a run of all sections: small ones use compiled loops only if these are in
-    memory. The line "nothing compiled" is from before that.
+    A larger problem is solved first, as in a run of all sections, because small problems use compiled loops only if
+    these are in memory. The line "nothing compiled" is measured before.
     """
     results = []
     network = data.ring_graph(2000)
@@ -190,7 +190,7 @@ def cvxpy() -> list[Result]:
 
 
 def growth() -> list[Result]:
-    """Cost over two decades of n and of d, at 20 words in a document and 6 neighbours of each word."""
+    """Cost over two decades of n and d, with 20 words per document and 6 neighbours per word."""
     results = []
     sizes = [(n, 10_000) for n in (500, 5_000, 50_000)] + [(5_000, d) for d in (1_000, 100_000)]
     for n, d in sizes:
@@ -205,7 +205,7 @@ def growth() -> list[Result]:
         def make(X: Any = X, y: Any = y, network: csr.Graph = network) -> csr.Problem:
             return csr.Problem(csr.Linear(X), csr.Logistic(y) + 1.0 * csr.FeatureNetwork(network) + BETA * csr.Ridge())
 
-        work = f"n = {n:,}, d = {d:,}, {X.nnz + 6 * d:,} non-zeros"
+        work = f"n = {n:,}, d = {d:,}, {X.nnz + 6 * d:,} nonzeros"
         results += race("feature network, growth", work, {"newton": ours(make, "newton")}, "near linear")
     return results
 

@@ -1,9 +1,9 @@
-"""Paths of fifty points and their cross-validation, in seconds of the processor, on sci.med / sci.space.
+"""Paths of fifty points and their cross-validation on sci.med / sci.space, in CPU seconds.
 
-A path is compared with the hardest of its points, solved alone and from zero, both with the making of the problem; the
-cross-validation of the sentence regularizer with one fit by the ADMM of its paper (100 iterations) at its strength.
-Processor time of this process is measured, so that folds run one after the other, and the runs to be compared take
-turns.
+A path is compared with the hardest of its points, solved alone from zero; both times include the construction of the
+problem. The cross-validation of the sentence regularizer is compared with one fit of the paper's ADMM (100 iterations)
+at the chosen strength. Only the CPU time of this process is measured, so folds run one after the other. Compared runs
+take turns.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ N_POINTS, SMALLEST, REPEATS = 50, 0.01, 2
 
 
 def cpu(run: Callable[[], Any]) -> tuple[Any, float]:
-    """The result and its seconds of the processor."""
+    """The result and its CPU seconds."""
     began = time.process_time()
     result = run()
     return result, time.process_time() - began
 
 
 def against_hardest(section: str, make: Callable[[], csr.Problem]) -> list[Result]:
-    """A path with warm starts, and the hardest of every seventh of its points (the last among them) from zero."""
+    """A path with warm starts, and the hardest of every seventh of its points (including the last) from zero."""
     strengths = lambda_max(make()) * np.geomspace(1.0, SMALLEST, N_POINTS)
     paths, hardest = [], []
     gap = 0.0
@@ -42,7 +42,7 @@ def against_hardest(section: str, make: Callable[[], csr.Problem]) -> list[Resul
         paths.append(seconds)
         hardest.append(max(single_seconds(make, float(strength)) for strength in strengths[::-7]))
         gap = max(gap, float(points.gaps.max()))
-    work = f"{N_POINTS} points to {SMALLEST:g} of the largest"
+    work = f"{N_POINTS} points from lambda_max to {SMALLEST:g} lambda_max"
     return [
         Result(section, work, "hardest single fit", float(np.median(hardest[1:])), hardest[0], gap),
         Result(section, work, "path", float(np.median(paths[1:])), paths[0], gap, "<= 5 x hardest"),
@@ -50,7 +50,7 @@ def against_hardest(section: str, make: Callable[[], csr.Problem]) -> list[Resul
 
 
 def single_seconds(make: Callable[[], csr.Problem], strength: float) -> float:
-    """The time to make one point and to solve it from zero."""
+    """The time to create and solve the problem of one point from zero."""
 
     def run() -> csr.Solution:
         problem = make()
@@ -83,7 +83,7 @@ def sentences() -> list[Result]:
 
 
 def cross_validation() -> list[Result]:
-    """Five folds of fifty points of the sentence regularizer, and one fit by the ADMM of the paper."""
+    """Five folds of fifty points of the sentence regularizer, and one fit of the paper's ADMM."""
     X, y, texts, vectorizer = data.newsgroups(data.MED_SPACE)
     groups = data.sentences(texts, vectorizer)
     estimator = GroupLassoClassifierCV(groups, lam_group=0.1, lam_l1=0.5, n_strengths=N_POINTS, smallest=SMALLEST)
@@ -92,7 +92,7 @@ def cross_validation() -> list[Result]:
     section, work = "cross-validation: sentence group lasso", f"5 folds x {N_POINTS} points, and the fit on all rows"
     assert isinstance(model.path_, Path)
     gap = float(model.path_.gaps.max())
-    results = [Result(section, work, "GroupLassoClassifierCV", seconds, seconds, gap, "<= a handful of ADMM fits")]
+    results = [Result(section, work, "GroupLassoClassifierCV", seconds, seconds, gap, "<= a few ADMM fits")]
     for rho in (1.0, 10.0):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", csr.InaccurateWarning)

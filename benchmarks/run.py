@@ -1,13 +1,14 @@
-"""All benchmarks by one command: our solvers and their peers side by side, one thread, as ratios.
+"""All benchmarks in one command: our solvers and their peers side by side on one thread, as ratios.
 
-    python benchmarks/run.py                       # all that the machine has data and peers for: an hour
+    python benchmarks/run.py                       # all sections with available data and peers: an hour
     python benchmarks/run.py network lasso         # some sections
     python benchmarks/run.py --json out.json --figure out.png
 
-Times are the median of several runs after one that warms caches and compilers ("first run"); what takes minutes is run
-once. Our times include the certificate. "x ours" is the time relative to the first line of the same work, and "gap" the
-relative gap: for ours as certified, for peers our certificate of *their* weights, or the error of their objective. Each
-module of this folder says how its peers are treated. Nothing is downloaded: see ``CVXSTRUCTREG_DATA``.
+Times are the median of several runs after one that warms caches and compilers ("first run"); tasks that take minutes
+are run once. Our times include the certificate. "x ours" is the time relative to the first line of the same task. "gap"
+is the relative gap: the certified gap for our solvers, and for peers our certificate of *their* weights or the error of
+their objective. The docstring of each module in this folder describes how its peers are run. Nothing is downloaded; set
+``CVXSTRUCTREG_DATA`` to the data folder.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ NEED_NEWSGROUPS = network.NEED_NEWSGROUPS | elastic_net.NEED_NEWSGROUPS | groups
 
 
 def ratios(results: list[Result]) -> list[float]:
-    """The times relative to the first line of the same work."""
+    """The times relative to the first line of the same task."""
     base: dict[tuple[str, str], float] = {}
     return [r.seconds / base.setdefault((r.section, r.work), r.seconds) for r in results]
 
@@ -55,7 +56,7 @@ def ratios(results: list[Result]) -> list[float]:
 def table(results: list[Result]) -> str:
     """A Markdown table."""
     lines = [
-        "| section | work | solver | seconds | x ours | gap | first run | target |",
+        "| section | task | solver | seconds | x ours | gap | first run | target |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for r, ratio in zip(results, ratios(results), strict=True):
@@ -66,20 +67,20 @@ def table(results: list[Result]) -> str:
 
 
 def main() -> None:
-    """Run the sections asked for and print the table."""
+    """Run the requested sections and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sections", nargs="*", help=f"some of {', '.join(SECTIONS)} (default all)")
-    parser.add_argument("--json", help="write the results here too, after every section")
-    parser.add_argument("--figure", help="draw the ratios and the growth of cost here (needs matplotlib)")
+    parser.add_argument("sections", nargs="*", help=f"any of {', '.join(SECTIONS)} (default: all)")
+    parser.add_argument("--json", help="also write the results to this file, after every section")
+    parser.add_argument("--figure", help="draw the ratios and the growth of cost to this file (needs matplotlib)")
     options = parser.parse_args()
     unknown = set(options.sections) - set(SECTIONS)
     if unknown:
-        parser.error(f"no section {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+        parser.error(f"unknown section {', '.join(sorted(unknown))}; choose from {', '.join(SECTIONS)}")
     results: list[Result] = []
     with threadpool_limits(1):
         for name in options.sections or SECTIONS:
             if name in NEED_NEWSGROUPS and not data.available():
-                print(f"left out {name}: 20 Newsgroups not found in {data.folder()} (set CVXSTRUCTREG_DATA)")
+                print(f"skipped {name}: 20 Newsgroups not found in {data.folder()} (set CVXSTRUCTREG_DATA)")
                 continue
             for result in SECTIONS[name]():
                 results.append(result)
