@@ -7,7 +7,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import cvxstructreg as csr
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
@@ -44,3 +47,18 @@ def test_the_design_names_every_room():
     rooms = [folder.relative_to(package) for folder in folders if (folder / "__init__.py").exists()]
     assert len(rooms) > 20
     assert [str(room) for room in rooms if f"| `{room}` |" not in text] == []
+
+
+def test_the_solve_of_the_design_page_goes_as_described():
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    code = text.split("## From X, y to Solution")[1].split("```python\n")[1].split("```")[0]
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 10))
+    names = {"csr": csr, "X": X, "y": X[:, 0] + rng.normal(size=60) > 0}
+    exec(compile(code, "design.md", "exec"), names)
+    problem, solution = names["problem"], names["solution"]
+    parts = problem.normal_form
+    assert len(parts.score_pieces) == 1 and parts.separable is not None and not parts.weight_pieces
+    assert "gradient" in csr.solvers.refusals(problem)["newton"]
+    assert (solution.solver, solution.status) == ("working_set", "optimal")
+    assert solution.history and solution.dual.keys() == {0}
