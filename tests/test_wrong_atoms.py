@@ -6,6 +6,7 @@ from pathlib import Path
 import cvxpy as cp
 import numpy as np
 import pytest
+from closed_forms import ClosedSquares
 
 import cvxstructreg as csr
 from cvxstructreg import testing
@@ -100,7 +101,7 @@ class WrongBlocks(BlockNorms):
         return np.array([0, 1, 3]), self.weights
 
 
-class AsymmetricForm(csr.Ridge):
+class AsymmetricForm(ClosedSquares):
     def quadratic(self, m):
         return QuadraticForm(matrix=np.triu(np.ones((m, m))))
 
@@ -194,12 +195,12 @@ class WideSplit(csr.L1):
         return csr.L1(), np.eye(3, 4)
 
 
-class WrongForm(csr.Ridge):
+class WrongForm(ClosedSquares):
     def quadratic(self, m):
         return QuadraticForm.diagonal_form(np.full(m, 0.5))
 
 
-class IndefiniteForm(csr.Ridge):
+class IndefiniteForm(ClosedSquares):
     def quadratic(self, m):
         return QuadraticForm(matrix=np.eye(m) - np.ones((m, m)))
 

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from closed_forms import ClosedForms, ClosedSquares
 
 import cvxstructreg as csr
 from cvxstructreg.core.atom import CAPABILITIES, Atom
@@ -39,22 +40,6 @@ def hinge():
 
 def pairs():
     return csr.Dissimilarity([(0, 1), (1, 2)]), (3, 3)
-
-
-class ClosedForms(csr.L1):
-    """L1 without use of its separable part."""
-
-    def value(self, z):
-        return float(np.sum(self.weights[:, None] * np.abs(z)))
-
-    def prox(self, v, t):
-        return np.sign(v) * np.maximum(np.abs(v) - t * self.weights[:, None], 0.0)
-
-    def conj(self, u):
-        return 0.0 if np.all(np.abs(u) <= self.weights[:, None] * (1.0 + 1e-12)) else np.inf
-
-    def dual_norm(self, u):
-        return float(np.max(np.abs(u) / self.weights[:, None]))
 
 
 def each(change):
@@ -134,7 +119,7 @@ MISTAKES = {
         },
     ),
     "quadratic": (
-        lambda: (csr.Ridge(weights=[1.0, 2.0, 0.5]), (3, 1)),
+        lambda: (ClosedSquares(weights=[1.0, 2.0, 0.5]), (3, 1)),
         {
             "factor": lambda form: QuadraticForm(matrix=2.0 * form.matrix),
             "sign": lambda form: QuadraticForm(matrix=-form.matrix),

@@ -1,4 +1,8 @@
-"""Compiled loops over overlapping groups; the tests hold each of them equal to a few lines of NumPy.
+"""Compiled loops over overlapping groups.
+
+Some formulas here have a NumPy twin: ``norm_sum`` is ``GroupLasso.value``, ``shrink`` is ``BlockNorms.project`` and
+``largest_ratio`` is ``BlockNorms.dual_norm``. The twins serve small problems, for which loading the compiler takes
+longer than the solve; a compiled loop cannot call them. ``tests/test_formulas_stand_once.py`` holds each pair equal.
 
 Groups are flat: the entries ``e`` of group g are ``indptr[g] <= e < indptr[g + 1]``, entry e is coordinate
 ``indices[e]`` of the weights, and q_e, y_e, a_e belong to entry e. ``radii`` are the c_g of sum_g c_g ||w_g||. Weights

@@ -284,6 +284,11 @@ class DiagonalForm(QuadraticForm):
         """The largest weight."""
         return float(self._weights.max(initial=0.0))
 
+    @property
+    def largest_eigenvalue(self) -> float:
+        """The largest weight."""
+        return self.norm_bound
+
     def apply(self, w: Array) -> Array:
         """M w."""
         return self._weights.reshape(-1, *(1,) * (w.ndim - 1)) * w
@@ -296,6 +301,13 @@ class DiagonalForm(QuadraticForm):
         """(w'Mw, M w)."""
         product = self.apply(w)
         return float(np.vdot(w, product)), product
+
+    def conj(self, u: Array) -> float:
+        """sum_j u_j^2 / (4 weights_j), infinite where u_j is not zero and its weight is."""
+        c = np.broadcast_to(self._weights[:, None], u.shape)
+        if np.any(u[c == 0]):
+            return np.inf
+        return float(np.sum(u[c > 0] ** 2 / (4.0 * c[c > 0])))
 
 
 def is_more(product: Array, share: float, x: Array) -> bool:

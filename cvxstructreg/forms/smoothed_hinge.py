@@ -30,15 +30,19 @@ class SmoothedHinge(Loss):
         object.__setattr__(self, "centre", centre)
         object.__setattr__(self, "sigma", sigma)
 
+    def shortfall(self, z: Array) -> Array:
+        """1 - y_i f_i: by how much the margins are below 1; negative above."""
+        return 1.0 - self.y * z
+
     def multipliers(self, z: Array) -> Array:
         """The a_i: -y a is the gradient."""
         state = self.__dict__
-        return np.clip(state["centre"] + state["sigma"] * (1.0 - self.y * z), 0.0, state["top"])
+        return np.clip(state["centre"] + state["sigma"] * self.shortfall(z), 0.0, state["top"])
 
     def value(self, z: Array) -> float:
         """The maximum over a."""
         a, state = self.multipliers(z), self.__dict__
-        return float(np.sum(a * (1.0 - self.y * z)) - np.sum((a - state["centre"]) ** 2) / (2.0 * state["sigma"]))
+        return float(np.sum(a * self.shortfall(z)) - np.sum((a - state["centre"]) ** 2) / (2.0 * state["sigma"]))
 
     def grad(self, z: Array) -> Array:
         """-y a."""

@@ -27,6 +27,7 @@ from cvxstructreg.core.checks import (
     show,
     weight_array,
 )
+from cvxstructreg.numerics.block_norms import block_norms, row_squares
 
 Weights = ArrayLike | Callable[[NDArray[np.int64]], ArrayLike] | None
 
@@ -207,10 +208,7 @@ class Groups:
         if values.ndim not in (1, 2) or len(values) != self.n_features:
             d = self.n_features
             raise ValueError(f"w has shape {values.shape}; expected ({d},) or ({d}, k), one row per feature")
-        if self.n_groups == 0:
-            return np.zeros(0)
-        squares = values**2 if values.ndim == 1 else np.sum(values**2, axis=1)
-        return np.sqrt(np.add.reduceat(squares[self.indices], self.indptr[:-1]))
+        return block_norms(row_squares(values)[self.indices], self.indptr)
 
     def with_weights(self, weights: Weights) -> Groups:
         """Return the same groups with other weights: a scalar, an array, or a function of the sizes.

@@ -30,6 +30,18 @@ class BinaryLoss(Loss):
         if len(np.unique(self.y[self.sample_weight > 0])) < 2:
             raise ValueError("sample_weight is zero for all of one class: a classifier needs examples of both")
 
+    def _shortfall(self, z: Array) -> Array:
+        """(1 - y_i f_i)_+: by how much the margins are below 1."""
+        return np.maximum(0.0, 1.0 - self.y * z)
+
+    def _shortfall_expr(self, z: cp.Expression) -> cp.Expression:
+        return cp.pos(1 - self._margin_expr(z))
+
+    def _slopes(self) -> tuple[Array, Array]:
+        """The bounds of the dual variables of a loss whose slope in the margin is between -s_i and 0."""
+        steepest = -self.y * self.weight_column
+        return np.minimum(0.0, steepest), np.maximum(0.0, steepest)
+
     def _margin_expr(self, z: cp.Expression) -> cp.Expression:
         return cp.multiply(self.y, z)
 

@@ -1,4 +1,4 @@
-"""The hinge loss and its square."""
+"""The hinge loss."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Hinge(BinaryLoss):
 
     def expr(self, z: cp.Expression) -> cp.Expression:
         """The definition."""
-        return self._weighted_sum(cp.pos(1 - self._margin_expr(z)))
+        return self._weighted_sum(self._shortfall_expr(z))
 
     def value(self, z: Array) -> float:
         """sum s (1 - yz)_+."""
-        return float(np.sum(self.weight_column * np.maximum(0.0, 1.0 - self.y * z)))
+        return float(np.sum(self.weight_column * self._shortfall(z)))
 
     def prox(self, v: Array, t: float) -> Array:
         """The margin moves up by t s, but not past 1 if it starts below."""
@@ -62,4 +62,4 @@ class Hinge(BinaryLoss):
 
     def dual_box(self) -> tuple[Array, Array]:
         """-y u in [0, s]."""
-        return np.minimum(0.0, -self.y * self.weight_column), np.maximum(0.0, -self.y * self.weight_column)
+        return self._slopes()

@@ -90,4 +90,4 @@ class Logistic(BinaryLoss):
 
     def dual_box(self) -> tuple[Array, Array]:
         """-y u / s in [0, 1]."""
-        return np.minimum(0.0, -self.y * self.weight_column), np.maximum(0.0, -self.y * self.weight_column)
+        return self._slopes()

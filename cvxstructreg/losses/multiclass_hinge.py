@@ -11,7 +11,7 @@ import numpy as np
 
 from cvxstructreg.core.atom import freeze
 from cvxstructreg.core.loss import Loss, encode_multiclass, shift_into_box
-from cvxstructreg.forms import centred_hinge
+from cvxstructreg.forms.centred_hinge import CentredHinges, centred, multipliers
 from cvxstructreg.numerics.arrays import Array
 
 
@@ -54,46 +54,42 @@ class MulticlassHinge(Loss):
         return len(self.classes)
 
     @property
-    def _costs(self) -> Array:
-        return self.weight_column * (1.0 - self.y)
+    def _hinges(self) -> CentredHinges:
+        return CentredHinges(self.weight_column * (1.0 - self.y), -1.0 / (self.n_outputs - 1), 1)
 
-    @property
-    def _tau(self) -> float:
-        return -1.0 / (self.n_outputs - 1)
-
-    def centred_hinges(self, k: int) -> centred_hinge.CentredHinges:
-        """Cost s_i for every class but the own, with the kink at -1/(k-1)."""
-        return centred_hinge.CentredHinges(self._costs, self._tau, 1)
+    def centred_hinges(self, k: int) -> CentredHinges:
+        """Cost s_i for each class except the own one, with the kink at -1/(k-1)."""
+        return self._hinges
 
     def expr(self, z: cp.Expression) -> cp.Expression:
         """The definition."""
-        return cp.sum(cp.multiply(self._costs, cp.pos(centred_hinge.centred_expr(z) - self._tau)))
+        return self._hinges.expr(z)
 
     def value(self, z: Array) -> float:
         """The hinges of the centred scores."""
-        return float(np.sum(self._costs * np.maximum(0.0, centred_hinge.centred(z) - self._tau)))
+        return self._hinges.value(z)
 
     def prox(self, v: Array, t: float) -> Array:
-        """Row by row, with the multiplier of the sum by Newton."""
-        return centred_hinge.prox(v, t * self._costs, self._tau, power=1)
+        """Row by row, with the multiplier of the sum by Newton steps."""
+        return self._hinges.prox(v, t)
 
     def conj(self, u: Array) -> float:
         """-1/(k-1) sum r with u = r centred, 0 <= r_ij <= s_i, r_i,y_i = 0."""
-        return centred_hinge.conj(u, self._costs, self._tau, power=1)
+        return self._hinges.conj(u)
 
     def into_domain(self, u: Array) -> Array:
         """r clipped to 0 <= r_ij <= s_i."""
-        return centred_hinge.into_domain(u, self._costs, power=1)
+        return self._hinges.into_domain(u)
 
     def constants(self) -> list[Array]:
         """Zero, and the code of each class: 1 for the class and -1/(k-1) for the others."""
-        k = self.n_outputs
-        return [np.zeros(k), *(np.where(np.arange(k) == j, 1.0, self._tau) for j in range(k))]
+        k, kink = self.n_outputs, self._hinges.tau
+        return [np.zeros(k), *(np.where(np.arange(k) == j, 1.0, kink) for j in range(k))]
 
     def rebalance(self, u: Array, target: Array) -> Array | None:
         """In r the columns may sum to ``target`` plus any common number: choose it near u, then shift and clip."""
-        costs = self._costs
-        r = np.clip(centred_hinge.multipliers(u, costs), 0.0, costs)
+        costs = self._hinges.costs
+        r = np.clip(multipliers(u, costs), 0.0, costs)
         lowest, highest = np.max(-target), np.min(costs.sum(axis=0) - target)
         if lowest > highest + 1e-12 * costs.sum():  # they are equal where all hinges are active
             return None
@@ -103,7 +99,7 @@ class MulticlassHinge(Loss):
             if column is None:
                 return None
             r[:, j] = column
-        return centred_hinge.centred(r)
+        return centred(r)
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[MulticlassHinge, tuple[int, int]]]:

@@ -34,15 +34,15 @@ class SquaredHinge(BinaryLoss):
 
     def expr(self, z: cp.Expression) -> cp.Expression:
         """The definition."""
-        return self._weighted_sum(cp.square(cp.pos(1 - self._margin_expr(z))))
+        return self._weighted_sum(cp.square(self._shortfall_expr(z)))
 
     def value(self, z: Array) -> float:
         """sum s (1 - yz)_+^2."""
-        return float(np.sum(self.weight_column * np.maximum(0.0, 1.0 - self.y * z) ** 2))
+        return float(np.sum(self.weight_column * self._shortfall(z) ** 2))
 
     def grad(self, z: Array) -> Array:
         """-2 s y (1 - yz)_+."""
-        return -2.0 * self.weight_column * self.y * np.maximum(0.0, 1.0 - self.y * z)
+        return -2.0 * self.weight_column * self.y * self._shortfall(z)
 
     def hess_diag(self, z: Array) -> Array:
         """2 s on the rows with margin below 1 (a generalised Hessian)."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cvxstructreg.core.atom import Atom, freeze
 from cvxstructreg.forms.row_selection import Selection, compiled_pays
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.block_norms import block_norms, row_squares
 from cvxstructreg.numerics.momentum import Momentum
 from cvxstructreg.runtime import deadline
 
@@ -52,10 +53,7 @@ class BlockNorms(Atom):
 
     def norms(self, z: Array) -> Array:
         """||z_g|| for each block."""
-        if len(self.weights) == 0:
-            return np.zeros(0)
-        squares = z[:, 0] ** 2 if z.shape[1] == 1 else np.sum(z * z, axis=1)
-        return np.asarray(np.sqrt(np.add.reduceat(squares, self.indptr[:-1])))
+        return block_norms(row_squares(z), self.indptr)
 
     def expr(self, z: cp.Expression) -> cp.Expression:
         """Blocks of about the same size are padded to one matrix with one norm for each of its rows."""
@@ -83,18 +81,21 @@ class BlockNorms(Atom):
         """The weighted sum of norms."""
         return float(self.weights @ self.norms(z))
 
+    def _inside(self, z: Array, radius: float) -> Array:
+        """For each block the factor that brings z_g into the ball of radius * c_g: at most 1."""
+        norms = self.norms(z)
+        return np.asarray(np.minimum(1.0, radius * self.weights / np.where(norms > 0, norms, 1.0)))
+
     def _scaled(self, z: Array, factors: Array) -> Array:
         return z * np.repeat(factors, self._sizes)[:, None]
 
     def prox(self, v: Array, t: float) -> Array:
-        """Each block is shortened by t c_g."""
-        norms = self.norms(v)
-        return self._scaled(v, 1.0 - np.minimum(1.0, t * self.weights / np.where(norms > 0, norms, 1.0)))
+        """Each block is shortened by t c_g: v minus its projection onto the balls of radius t c_g."""
+        return self._scaled(v, 1.0 - self._inside(v, t))
 
     def project(self, u: Array, radius: float = 1.0) -> Array:
         """The nearest point with ||u_g|| <= radius c_g."""
-        norms = self.norms(u)
-        return self._scaled(u, np.minimum(1.0, radius * self.weights / np.where(norms > 0, norms, 1.0)))
+        return self._scaled(u, self._inside(u, radius))
 
     def dual_norm(self, u: Array) -> float:
         """max_g ||u_g|| / c_g; infinite if a block without cost is not zero."""

@@ -12,8 +12,10 @@ import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Atom, freeze
 from cvxstructreg.core.checks import weight_array
-from cvxstructreg.forms import centred_hinge
+from cvxstructreg.forms.centred_hinge import CentredHinges
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.penalties.l1 import L1
+from cvxstructreg.penalties.ridge import Ridge
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,59 +36,49 @@ class PairHinge(Atom):
 
     def __post_init__(self) -> None:
         freeze(self, weights=np.asarray(self.weights, dtype=float))
+        costs = self.weights if self.weights.size else None
+        object.__setattr__(self, "_single", L1(costs) if self.power == 1 else Ridge(costs))
 
     @property
     def size(self) -> int | None:
         """Number of pairs."""
         return int(self.weights.size)
 
-    def _costs(self, k: int) -> Array:
-        return np.repeat(self.weights[:, None], k, axis=1)
+    def _function(self, k: int) -> Any:
+        """The function of k columns: absolute values or squares for a single one, else hinges of centred rows."""
+        if k == 1:
+            return self.__dict__["_single"]
+        return CentredHinges(np.repeat(self.weights[:, None], k, axis=1), (k - 2) / (k - 1), self.power)
 
-    def centred_hinges(self, k: int) -> centred_hinge.CentredHinges:
-        """Cost c_p for all of two or more classes, with the kink at (k-2)/(k-1)."""
+    def centred_hinges(self, k: int) -> CentredHinges:
+        """Cost c_p for each of two or more classes, with the kink at (k-2)/(k-1)."""
         if k < 2:
             raise ValueError("a single output has absolute values in place of centred hinges")
-        return centred_hinge.CentredHinges(self._costs(k), (k - 2) / (k - 1), self.power)
+        hinges: CentredHinges = self._function(k)
+        return hinges
 
     def expr(self, z: cp.Expression) -> cp.Expression:
         """The definition."""
-        k = z.shape[1]
-        if k == 1:
-            return cp.sum(cp.multiply(self.weights[:, None], cp.power(cp.abs(z), self.power)))
-        excess = cp.pos(centred_hinge.centred_expr(z) - (k - 2) / (k - 1))
-        return cp.sum(cp.multiply(self._costs(k), cp.power(excess, self.power)))
-
-    def _excess(self, z: Array) -> Array:
-        k = z.shape[1]
-        return np.abs(z) if k == 1 else np.maximum(0.0, centred_hinge.centred(z) - (k - 2) / (k - 1))
+        return self._function(z.shape[1]).expr(z)
 
     def value(self, z: Array) -> float:
         """The sum over pairs and classes."""
-        return float(np.sum(self.weights[:, None] * self._excess(z) ** self.power))
+        return float(self._function(z.shape[1]).value(z))
 
     def prox(self, v: Array, t: float) -> Array:
         """Shrinking for one column; else row by row with the multiplier of the sum."""
-        c, k = t * self.weights[:, None], v.shape[1]
-        if k > 1:
-            return centred_hinge.prox(v, t * self._costs(k), (k - 2) / (k - 1), self.power)
-        return np.sign(v) * np.maximum(np.abs(v) - c, 0.0) if self.power == 1 else v / (1.0 + 2.0 * c)
+        return np.asarray(self._function(v.shape[1]).prox(v, t))
 
     def into_domain(self, u: Array) -> Array:
         """|u| <= c for absolute values, u = 0 without cost for squares, or the hinges of centred rows."""
-        c, k = self.weights[:, None], u.shape[1]
-        if k > 1:
-            return centred_hinge.into_domain(u, self._costs(k), self.power)
+        if u.shape[1] > 1:
+            return np.asarray(self._function(u.shape[1]).into_domain(u))
+        c = self.weights[:, None]
         return np.clip(u, -c, c) if self.power == 1 else np.where(c > 0, u, 0.0)
 
     def conj(self, u: Array) -> float:
         """Absolute values (|u| <= c), squares (u^2 / 4c), or hinges of centred rows."""
-        c, k = self.weights[:, None], u.shape[1]
-        if k > 1:
-            return centred_hinge.conj(u, self._costs(k), (k - 2) / (k - 1), self.power)
-        if self.power == 1:
-            return 0.0 if np.all(np.abs(u) <= c * (1.0 + 1e-12)) else np.inf
-        return float(np.sum(u[c > 0] ** 2 / (4.0 * c[c > 0]))) if not np.any(u[c == 0]) else np.inf
+        return float(self._function(u.shape[1]).conj(u))
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Any, tuple[int, int]]]:
@@ -113,20 +105,11 @@ class PairSquaredHinge(PairHinge):
 
     def grad(self, z: Array) -> Array:
         """2 c times the excess, centred."""
-        if z.shape[1] == 1:
-            return 2.0 * self.weights[:, None] * z
-        return centred_hinge.centred(2.0 * self.weights[:, None] * self._excess(z))
+        return np.asarray(self._function(z.shape[1]).grad(z))
 
     def hessp(self, z: Array, p: Array) -> Array:
-        """2 c on the entries in excess (a generalised Hessian).
-
-        Entries at the kink count by half: with two classes, where both are there at once, that is the Hessian.
-        """
-        k = z.shape[1]
-        if k == 1:
-            return 2.0 * self.weights[:, None] * p
-        active = np.heaviside(centred_hinge.centred(z) - (k - 2) / (k - 1), 0.5)
-        return centred_hinge.centred(2.0 * self.weights[:, None] * active * centred_hinge.centred(p))
+        """2 c on the entries in excess (a generalised Hessian)."""
+        return np.asarray(self._function(z.shape[1]).hessp(z, p))
 
     def lipschitz(self) -> float:
         """2 max c."""

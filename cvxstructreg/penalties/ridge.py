@@ -11,7 +11,6 @@ import numpy as np
 
 from cvxstructreg.forms.quadratic_form import QuadraticForm
 from cvxstructreg.forms.quadratic_penalty import QuadraticPenalty, checked_diagonal
-from cvxstructreg.numerics.arrays import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,41 +47,15 @@ class Ridge(QuadraticPenalty):
         """The diagonal form for m features."""
         return QuadraticForm.diagonal_form(np.ones(m) if self.weights is None else self.weights)
 
-    def _column(self) -> Array | float:
-        return 1.0 if self.weights is None else self.weights[:, None]
-
     def expr(self, z: cp.Expression) -> cp.Expression:
         """The definition."""
         if self.weights is None:
             return cp.sum_squares(z)
         return cp.sum_squares(cp.multiply(np.broadcast_to(np.sqrt(self.weights)[:, None], z.shape), z))
 
-    def value(self, z: Array) -> float:
-        """sum c z^2."""
-        return float(np.sum(self._column() * z**2))
-
-    def grad(self, z: Array) -> Array:
-        """2 c z."""
-        return 2.0 * self._column() * z
-
-    def hessp(self, z: Array, p: Array) -> Array:
-        """2 c p."""
-        return 2.0 * self._column() * p
-
     def lipschitz(self) -> float:
         """2 max c."""
-        return 2.0 * float(np.max(self._column()))
-
-    def prox(self, v: Array, t: float) -> Array:
-        """v / (1 + 2 t c)."""
-        return v / (1.0 + 2.0 * t * self._column())
-
-    def conj(self, u: Array) -> float:
-        """sum u^2 / (4 c)."""
-        c = np.broadcast_to(self._column(), u.shape)
-        if np.any(u[c == 0]):
-            return np.inf
-        return float(np.sum(u[c > 0] ** 2 / (4.0 * c[c > 0])))
+        return 2.0 if self.weights is None else 2.0 * float(np.max(self.weights))
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Self, tuple[int, int]]]:

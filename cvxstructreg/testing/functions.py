@@ -179,6 +179,6 @@ def _check_centred_conjugate(probe: Probe, hinges: centred_hinge.CentredHinges, 
     for step in STEPS:
         u = (v - probe.atom.prox(v, step)) / step
         for scale in (1.0, 0.5):
-            conj = centred_hinge.conj(scale * u, hinges.costs, hinges.tau, hinges.power)
+            conj = hinges.conj(scale * u)
             why = "its conjugate differs from that of the atom"
             probe.close(conj, probe.atom.conj(scale * u), "centred_hinges", why, 1e-6, u=scale * u)

@@ -1,0 +1,29 @@
+"""Norms of consecutive blocks of numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cvxstructreg.numerics.arrays import Array
+
+
+def block_norms(squares: Array, indptr: Any) -> Array:
+    """The root of the sum of each block: block g holds the entries indptr[g] to indptr[g + 1] - 1, at least one.
+
+    Examples
+    --------
+    >>> block_norms(np.array([9.0, 16.0, 4.0]), [0, 2, 3]).tolist()
+    [5.0, 2.0]
+    """
+    if len(indptr) < 2:
+        return np.zeros(0)
+    return np.asarray(np.sqrt(np.add.reduceat(squares, indptr[:-1])))
+
+
+def row_squares(z: Array) -> Array:
+    """The sum of squares of each row of an (m, k) array, or of each entry of a vector."""
+    if z.ndim == 1:
+        return z * z
+    return z[:, 0] ** 2 if z.shape[1] == 1 else np.asarray(np.sum(z * z, axis=1))
