@@ -47,7 +47,7 @@ def problem(solver: str) -> csr.Problem:
         clusters = csr.Groups.from_labels(np.arange(2000) // 5)
         return csr.Problem(csr.Linear(X), csr.Logistic(y) + 2.0 * csr.GroupLasso(clusters))
     rows = np.arange(60)
-    if solver == "splitting":
+    if solver == "douglas_rachford":
         loss = csr.MulticlassHinge(rows % 3, rows=rows) + 0.1 * csr.Dissimilarity([(100, 101), (110, 120)])
         return csr.Problem(gaussian_kernel(200), loss + 0.1 * csr.RKHSNorm())
     graph = csr.Laplacian(data.ring_graph(600)).on_function()
@@ -74,7 +74,7 @@ def first_use() -> Iterator[Result]:
         done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, check=True)
         return done.stdout.splitlines()[-1]
 
-    for solver in ("newton", "working_set", "group_newton", "group_descent", "splitting", "warped"):
+    for solver in ("newton", "working_set", "group_newton", "group_descent", "douglas_rachford", "warped_kernel"):
         code = f"import first_use; first_use.print_first_solve({solver!r})"
         with tempfile.TemporaryDirectory() as cache:
             cold, warm = (json.loads(fresh(code, cache)) for _ in range(2))

@@ -78,7 +78,7 @@ def _verify(options: argparse.Namespace) -> int:
         problem = METHODS[method]()
         solvers = options.solvers
         if solvers is not None:
-            solvers = [module.NAME for module in registry.accepting(problem) if module.NAME in solvers]
+            solvers = [solver.name for solver in registry.accepting(problem) if solver.name in solvers]
         reports.append(verify(problem, solvers, options.tol, method))
     _progress("")
     problems = [line for report in reports for line in report.disagreements]

@@ -69,9 +69,9 @@ def certify(
     if certificate.error <= tol or not np.isfinite(certificate.objective):
         return certificate
     found, tight = -np.inf, False
-    for module in registry.accepting(problem):
+    for solver in registry.accepting(problem):
         with muted(InaccurateWarning):
-            other = solve(problem, module.NAME, tol=tol / 10, max_iter=5000, warm_start=(coef, intercept)).certificate
+            other = solve(problem, solver.name, tol=tol / 10, max_iter=5000, warm_start=(coef, intercept)).certificate
         found = max(found, -np.inf if other.kind == "kkt" else other.lower_bound)
         tight = other.kind != "kkt" and other.relative_gap <= tol
         if tight:
@@ -159,7 +159,7 @@ def verify(
     >>> report.agrees, report.rows[0].solver
     (True, 'cvxpy')
     """
-    accepted = [module.NAME for module in registry.accepting(problem)]
+    accepted = [solver.name for solver in registry.accepting(problem)]
     chosen = accepted if solvers is None else list(solvers)
     for name in chosen:
         registry.choose(problem, name)  # raise if a solver given by name is unknown or refuses
@@ -168,7 +168,7 @@ def verify(
         for name in chosen:
             if name != REFERENCE:
                 solve(problem, name, tol=tol, max_iter=WARM_UP)  # compile before timing
-                accurate: dict[str, Any] = getattr(registry.choose(problem, name), "ACCURATE", {})
+                accurate: dict[str, Any] = dict(registry.choose(problem, name).accurate)
                 found = solve(problem, name, tol=tol, max_iter=MAX_ITER, time_limit=TIME_LIMIT, **accurate)
                 solutions.append(found)
     reference = solutions[0]

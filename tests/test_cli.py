@@ -59,7 +59,7 @@ def test_a_disagreement_exits_with_one(monkeypatch, capsys):
 
         yield Iterate(np.zeros((30, 1)), np.zeros(1), exhausted=True)
 
-    monkeypatch.setattr(proximal_gradient, "run", wrong)
+    monkeypatch.setattr(proximal_gradient.SOLVER, "run", wrong)
     assert cli.main(["verify", "--method", "feature-network", "--solvers", "fista"]) == 1
     captured = capsys.readouterr()
     assert "do NOT agree" in captured.out
@@ -81,5 +81,5 @@ def test_a_report_reads_well():
     assert report.agrees
     assert "fista refuses: Hinge(3 rows) has no gradient" in str(report)
     assert "<pre>" in report._repr_html_()
-    assert {row.solver for row in report.rows} == {"cvxpy", "multipliers", "admm"}
+    assert {row.solver for row in report.rows} == {"cvxpy", "augmented_lagrangian", "admm"}
     assert len(report.records()) == len(report.rows)

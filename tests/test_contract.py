@@ -126,7 +126,7 @@ def test_a_solver_that_stops_early_is_found(monkeypatch):
                 return
             yield iterate
 
-    monkeypatch.setattr(proximal_gradient, "run", short)
+    monkeypatch.setattr(proximal_gradient.SOLVER, "run", short)
     with pytest.raises(AssertionError, match=r"solver 'fista'.*status"):
         check_solver("fista", lasso())
 

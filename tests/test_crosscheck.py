@@ -173,7 +173,7 @@ def test_an_error_that_is_no_refusal_is_found(monkeypatch):
         raise IndexError("list index out of range")
         yield
 
-    monkeypatch.setattr(registry.SOLVERS[-1], "run", broken)
+    monkeypatch.setattr(registry.solvers()[-1], "run", broken)
     assert first_found({"exception"}, lambda recipe: True).where == "cvxpy"
 
 
@@ -194,7 +194,7 @@ def test_results_that_are_not_repeated_are_found(monkeypatch):
 
 
 def test_a_limit_that_is_not_kept_is_found(monkeypatch):
-    right = registry.SOLVERS[-1].run
+    right = registry.solvers()[-1].run
 
     def slow(problem, start, tol, **options):
         end = time.process_time() + 0.5
@@ -202,7 +202,7 @@ def test_a_limit_that_is_not_kept_is_found(monkeypatch):
             pass
         yield from right(problem, start, tol, **options)
 
-    monkeypatch.setattr(registry.SOLVERS[-1], "run", slow)
+    monkeypatch.setattr(registry.solvers()[-1], "run", slow)
     settings = dataclasses.replace(LIGHT, other_limit=0.01, grace=0.1, solvers=("cvxpy",), textbook=False, atoms=False)
     found = check(random_recipe(7, 0, LARGEST), settings).violations
     assert [violation.kind for violation in found] == ["time"]

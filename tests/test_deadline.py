@@ -108,12 +108,12 @@ def test_every_solver_has_an_honest_state_when_there_is_no_time_at_all(number):
     for module in registry.accepting(problem):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", csr.InaccurateWarning)
-            solution = problem.solve(module.NAME, time_limit=1e-9, tol=1e-12)
+            solution = problem.solve(module.name, time_limit=1e-9, tol=1e-12)
         # a direct method may be there after its only step
-        assert solution.status == "time_limit" or solution.certificate.relative_gap <= 1e-12, module.NAME
-        assert solution.objective >= optimum * (1.0 - 1e-6), module.NAME
+        assert solution.status == "time_limit" or solution.certificate.relative_gap <= 1e-12, module.name
+        assert solution.objective >= optimum * (1.0 - 1e-6), module.name
         if solution.certificate.kind != "kkt":
-            assert solution.certificate.lower_bound <= optimum * (1.0 + 1e-6), module.NAME
+            assert solution.certificate.lower_bound <= optimum * (1.0 + 1e-6), module.name
 
 
 def test_a_prox_by_cvxpy_stops_at_the_limit():

@@ -448,13 +448,13 @@ def test_multipliers_say_which_groups_are_kept():
 
 def test_auto_takes_it_for_disjoint_groups_alone():
     problem = build(sparse_group_lasso, 23)
-    names = [module.NAME for module in registry.accepting(problem)]
+    names = [module.name for module in registry.accepting(problem)]
     assert names[0] == "group_descent"
     assert "group_newton" in names
     overlapping = csr.Groups([[0, 1, 2], [2, 3]], n_features=D)
     other = csr.Problem(problem.model, problem.terms[0] + 0.5 * csr.GroupLasso(overlapping) + 0.1 * csr.L1())
     assert "overlap" in registry.refusals(other)["group_descent"]
-    assert registry.accepting(other)[0].NAME == "group_newton"
+    assert registry.accepting(other)[0].name == "group_newton"
 
 
 @pytest.mark.parametrize(
@@ -463,7 +463,7 @@ def test_auto_takes_it_for_disjoint_groups_alone():
         (lambda: 0.3 * csr.GroupLasso(csr.Groups([[0, 1]], n_features=D)), "overlap"),
         (lambda: csr.Box(-1.0, 1.0), "bounds"),
         (lambda: csr.FusedLasso(csr.Graph.from_edges([[0, 1]], n_nodes=D)), "not a sum of norms"),
-        (lambda: csr.Laplacian(csr.Graph.from_edges([[0, 1]], n_nodes=N)).on_scores(), "ties rows together"),
+        (lambda: csr.Laplacian(csr.Graph.from_edges([[0, 1]], n_nodes=N)).on_scores(), "couples rows"),
     ],
 )
 def test_refusals(extra, reason):

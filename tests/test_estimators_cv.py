@@ -199,8 +199,8 @@ def test_the_truncated_algorithm_of_the_paper_starts_from_zero_without_a_warning
     X, y = data("GroupLassoClassifier")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = tuned("GroupLassoClassifier", solver="admm", max_iter=3).fit(X, y)
-    alone = plain("GroupLassoClassifier", solver="admm", max_iter=3, **model.best_params_).fit(X, y)
+        model = tuned("GroupLassoClassifier", solver="sentence_admm", max_iter=3).fit(X, y)
+    alone = plain("GroupLassoClassifier", solver="sentence_admm", max_iter=3, **model.best_params_).fit(X, y)
     np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-9)
     assert [row.name for row in model.selected_groups()] == [row.name for row in alone.selected_groups()]
 

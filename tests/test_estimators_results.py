@@ -163,7 +163,7 @@ def test_the_published_admm_is_truncated_without_a_warning(corpus, vectorizer, g
     X = vectorizer.transform(corpus.data)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = GroupLassoClassifier(groups, lam_group=0.2, lam_l1=0.1, solver="admm", rho=5.0, max_iter=4)
+        model = GroupLassoClassifier(groups, lam_group=0.2, lam_l1=0.1, solver="sentence_admm", rho=5.0, max_iter=4)
         model.fit(X, corpus.target)
     assert model.n_iter_ == 4
     assert model.solution_.solver == "sentence_admm"
@@ -176,7 +176,9 @@ def test_the_published_admm_is_truncated_without_a_warning(corpus, vectorizer, g
 
 def test_groups_kept_by_the_copies_of_the_published_admm(corpus, vectorizer, groups):
     X = vectorizer.transform(corpus.data)
-    model = GroupLassoClassifier(groups, lam_group=0.6, solver="admm", rho=5.0, max_iter=4).fit(X, corpus.target)
+    model = GroupLassoClassifier(groups, lam_group=0.6, solver="sentence_admm", rho=5.0, max_iter=4).fit(
+        X, corpus.target
+    )
     # the same iterations, with the copies v = prox(w_g + u) kept
     problem = model.solution_.problem
     (piece,) = problem.normal_form.weight_pieces
@@ -191,12 +193,22 @@ def test_groups_kept_by_the_copies_of_the_published_admm(corpus, vectorizer, gro
     assert 0 < np.count_nonzero(norms) < groups.n_groups
 
 
+def test_the_former_spelling_of_the_published_algorithm(corpus, vectorizer, groups):
+    """With options of that algorithm "admm" still means it; without any it is the general solver of that name."""
+    X = vectorizer.transform(corpus.data)
+    with pytest.warns(FutureWarning, match="sentence_admm"):
+        former = GroupLassoClassifier(groups, solver="admm", rho=5.0, max_iter=4).fit(X, corpus.target)
+    present = GroupLassoClassifier(groups, solver="sentence_admm", rho=5.0, max_iter=4).fit(X, corpus.target)
+    np.testing.assert_array_equal(former.coef_, present.coef_)
+    assert GroupLassoClassifier(groups, solver="admm", tol=1e-2).fit(X, corpus.target).solution_.solver == "admm"
+
+
 def test_admm_to_the_end_is_the_optimum():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 6)), np.arange(40) % 2
     groups = [[0, 1, 2], [2, 3], [4, 5]]
     exact = GroupLassoClassifier(groups, lam_group=0.5, lam_l1=0.1).fit(X, y)
-    admm = GroupLassoClassifier(groups, lam_group=0.5, lam_l1=0.1, solver="admm", tol=1e-4).fit(X, y)
+    admm = GroupLassoClassifier(groups, lam_group=0.5, lam_l1=0.1, solver="sentence_admm", tol=1e-4).fit(X, y)
     assert admm.certificate_.relative_gap <= 1e-4
     assert abs(exact.objective_ - admm.objective_) <= exact.certificate_.gap + admm.certificate_.gap
 

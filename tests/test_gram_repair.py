@@ -53,7 +53,7 @@ def quiet(function, *args):
 def solutions(problem):
     """Of every solver that accepts the problem."""
     for solver in quiet(solvers.accepting, problem):
-        yield quiet(lambda name=solver.NAME: problem.solve(name, max_iter=2000))
+        yield quiet(lambda name=solver.name: problem.solve(name, max_iter=2000))
 
 
 @pytest.mark.parametrize("psd", [False, True])
@@ -198,7 +198,7 @@ def test_a_kernel_shared_by_threads_gives_the_results_of_one():
 
     def solved(task):
         problem, solver = task
-        accepted = {"auto", *(module.NAME for module in solvers.accepting(problem))}
+        accepted = {"auto", *(module.name for module in solvers.accepting(problem))}
         return problem.solve(solver if solver in accepted else "auto")
 
     with warnings.catch_warnings():

@@ -237,7 +237,7 @@ def test_selected_groups_by_the_copies(kind):
 
 def test_auto_prefers_it_to_admm():
     problem = build(basic, 1, False)
-    names = [module.NAME for module in registry.accepting(problem)]
+    names = [module.name for module in registry.accepting(problem)]
     assert names.index("group_newton") < names.index("admm") < names.index("sentence_admm")
 
 
@@ -247,7 +247,7 @@ def test_auto_prefers_it_to_admm():
     [
         (csr.L1(), csr.Logistic, "there are no groups"),
         (csr.Box(-1, 1) + csr.GroupLasso(csr.Groups([[0, 1, 2]])), csr.Logistic, "bounds"),
-        (csr.GroupLasso(csr.Groups([[0, 1, 2]])), csr.Hinge, "Hessian"),
+        (csr.GroupLasso(csr.Groups([[0, 1, 2]])), csr.Hinge, "second derivatives"),
         (csr.LatentGroupLasso(csr.Groups([[0, 1, 2]])), csr.Logistic, "not a sum of norms.*admm"),
         (csr.FusedLasso(csr.Graph.from_edges([(0, 1), (1, 2)])), csr.Logistic, "not a sum of norms"),
     ],
@@ -292,7 +292,7 @@ def test_sentence_admm_starts_from_a_solution():
     problem = build(basic, 14, False)
     solution = problem.solve("group_newton", tol=1e-8)
     assert problem.solve("sentence_admm", tol=1e-5, warm_start=solution).n_iter == 1
-    assert sentence_admm.accepts is group_newton.accepts
+    assert sentence_admm.SOLVER.needs == group_newton.SOLVER.needs
 
 
 # kernels, each against a few lines of NumPy
@@ -461,7 +461,7 @@ def test_compiled_steps_equal_the_plain_ones(patience):
         np.testing.assert_allclose(step, expected, rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(step_b, expected_b, rtol=1e-6, atol=1e-9)
         return
-    chosen, starts, places, kept, g_starts, g_places, a, h, identity = fast.kernels.free_part(
+    chosen, starts, places, kept, g_starts, g_places, a, h, identity = fast.compiled.free_part(
         *compiled.columns, fast.ridge, w, point.slope, *fast.huber, 0.0, compiled.column_memory, norms.memory
     )
     X = sp.csr_array((kept, places.astype(int), starts), shape=(30, len(chosen))).toarray()

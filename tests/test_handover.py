@@ -12,8 +12,8 @@ import cvxstructreg as csr
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers import handover, reference, registry, run
 from cvxstructreg.solvers.general import proximal_gradient
-from cvxstructreg.solvers.iterate import Iterate
-from cvxstructreg.solvers.lasso import working_set
+from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.lasso import irls, working_set
 from random_problems import kernel_problem, linear_problem
 
 LASSO = csr.Problem(
@@ -66,7 +66,7 @@ def test_auto_ends_optimal_where_the_first_solver_stalls(kind):
     solution = problem.solve()
     assert solution.status == "optimal"
     assert solution.switches, "the first solver reaches the tolerance: the problem is no longer a hard one"
-    first = registry.choose(problem, "auto").NAME
+    first = registry.choose(problem, "auto").name
     assert solution.history[0].solver == first
     assert solution.switches[0].switch.startswith(f"{first} stalled at a relative gap of")
     assert all(switch.solver != before.solver for before, switch in _with_record_before(solution))
@@ -126,7 +126,7 @@ ERRORS = [
 @pytest.mark.parametrize("fails", [failing, failing_at_once])
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_a_numerical_failure_hands_over(monkeypatch, fails, error, capsys):
-    monkeypatch.setattr(working_set, "run", fails(error))
+    monkeypatch.setattr(working_set.SOLVER, "run", fails(error))
     seen = []
     solution = LASSO.solve(verbose=True, callback=seen.append)
     assert solution.status == "optimal"
@@ -138,7 +138,7 @@ def test_a_numerical_failure_hands_over(monkeypatch, fails, error, capsys):
 
 @pytest.mark.parametrize("fails", [failing, failing_at_once])
 def test_a_numerical_failure_of_a_named_solver_is_an_inaccurate_solution(monkeypatch, fails):
-    monkeypatch.setattr(working_set, "run", fails(np.linalg.LinAlgError("singular")))
+    monkeypatch.setattr(working_set.SOLVER, "run", fails(np.linalg.LinAlgError("singular")))
     with pytest.warns(csr.InaccurateWarning, match="working_set failed with LinAlgError: singular"):
         solution = LASSO.solve("working_set")
     assert (solution.status, solution.solver) == ("inaccurate", "working_set")
@@ -151,14 +151,14 @@ def test_weights_that_are_no_numbers_are_a_failure(monkeypatch):
         for _ in range(5):
             yield Iterate(np.full_like(start.theta, np.nan), start.b)
 
-    monkeypatch.setattr(working_set, "run", run)
+    monkeypatch.setattr(working_set.SOLVER, "run", run)
     solution = LASSO.solve()
     assert solution.status == "optimal"
     assert "no finite numbers" in solution.switches[0].switch
 
 
 def test_other_errors_of_a_solver_are_raised(monkeypatch):
-    monkeypatch.setattr(working_set, "run", failing(KeyError("a bug")))
+    monkeypatch.setattr(working_set.SOLVER, "run", failing(KeyError("a bug")))
     with pytest.raises(KeyError, match="a bug"):
         LASSO.solve()
 
@@ -173,11 +173,12 @@ def test_the_reference_without_a_solution_says_so(monkeypatch):
 
 def test_solvers_that_stalled_go_on_when_nobody_else_gets_there(monkeypatch):
     """``auto`` reaches what the first solver reaches alone, if slowly."""
-    monkeypatch.setattr(working_set, "accepts", lambda problem: registry.Refusal("not today"))
+    for module in (working_set, irls):
+        monkeypatch.setattr(module.SOLVER, "refusal", lambda problem: Refusal("not today"))
     monkeypatch.setattr(handover, "PATIENCE", 2)
     monkeypatch.setattr(handover, "DOUBLINGS", 0)
-    for module in registry.SOLVERS:
-        if module is not proximal_gradient:
+    for module in registry.solvers():
+        if module is not proximal_gradient.SOLVER:
             monkeypatch.setattr(module, "run", failing_at_once(np.linalg.LinAlgError("no")))
     solution = LASSO.solve()
     assert (solution.status, solution.solver) == ("optimal", "fista")
@@ -195,9 +196,9 @@ def test_a_large_problem_keeps_its_solver_while_it_works(monkeypatch):
 
 def test_a_large_problem_is_handed_over_when_its_solver_fails_but_not_to_the_reference(monkeypatch):
     monkeypatch.setattr(handover, "SMALL", 10)
-    names = [module.NAME for module in handover.successors(LASSO, working_set)]
+    names = [module.name for module in handover.successors(LASSO, working_set.SOLVER)]
     assert names == ["fista", "admm"]
-    monkeypatch.setattr(working_set, "run", failing(np.linalg.LinAlgError("singular")))
+    monkeypatch.setattr(working_set.SOLVER, "run", failing(np.linalg.LinAlgError("singular")))
     solution = LASSO.solve()
     assert (solution.status, solution.solver) == ("optimal", "fista")
 
@@ -230,7 +231,7 @@ def test_auto_is_optimal_wherever_some_solver_is(loss, penalty):
         problem = linear_problem(seed, loss, penalty, intercept=True, sparse=False)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", csr.InaccurateWarning)
-            alone = [problem.solve(m.NAME, tol=1e-8, max_iter=1000) for m in registry.accepting(problem)]
+            alone = [problem.solve(m.name, tol=1e-8, max_iter=1000) for m in registry.accepting(problem)]
             solution = problem.solve(tol=1e-8)
         if any(other.status == "optimal" for other in alone):
             assert solution.status == "optimal", (seed, solution)

@@ -14,7 +14,8 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # what each room may import besides itself; a room that is not listed may import anything
 BELOW = {"runtime", "numerics"}
-SOLVER = BELOW | {"core", "forms", "certificates", "solvers.iterate"}
+CONTRACT = {"solvers.iterate", "solvers.needs", "solvers.solver"}  # what a solver is made of
+SOLVER = BELOW | {"core", "forms", "certificates"} | CONTRACT
 ALLOWED: dict[str, set[str]] = {
     "runtime": set(),
     "numerics": {"runtime"},
@@ -67,14 +68,15 @@ def imported(path: Path) -> list[str]:
 
 def room_of(module: str) -> str:
     """The part of the package that a module belongs to, by the longest name that the table lists."""
-    listed = [room for room in (*ALLOWED, "solvers.iterate") if f"{module}.".startswith(f"cvxstructreg.{room}.")]
+    listed = [room for room in (*ALLOWED, *CONTRACT) if f"{module}.".startswith(f"cvxstructreg.{room}.")]
     return max(listed, key=len, default="")
 
 
 def may_import(path: Path, module: str) -> bool:
     """Whether a file may import a module of the package."""
     inside = path.relative_to(PACKAGE)
-    room = room_of(".".join(("cvxstructreg", *inside.with_suffix("").parts))).removesuffix(".iterate")
+    room = room_of(".".join(("cvxstructreg", *inside.with_suffix("").parts)))
+    room = "solvers" if room in CONTRACT else room
     target = room_of(module)
     return not room or target in ALLOWED[room] | {room} or (inside.as_posix(), target.split(".")[0]) in EXCEPTIONS
 

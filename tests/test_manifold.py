@@ -86,7 +86,7 @@ CLARABEL_TIGHT = {"tol_gap_abs": 1e-13, "tol_gap_rel": 1e-13, "tol_feas": 1e-13}
 
 def primal_route(loss):
     """The large-scale route by name, with options that keep it from handing over to the direct way."""
-    return ("multipliers", {}) if loss == "hinge" else ("kernel_cg", {"direct": False})
+    return ("augmented_lagrangian", {}) if loss == "hinge" else ("kernel_cg", {"direct": False})
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
@@ -98,15 +98,15 @@ def test_all_routes_find_the_same_optimum(loss, convention):
         problem = instance.problem(loss, convention, **options)
         expected = textbook(instance, loss, convention, **options)
         name, more = primal_route(loss)
-        direct = problem.solve("warped", tol=TIGHT)
-        primal = problem.solve(name, tol=1e-11 if name == "multipliers" else TIGHT, **more)
+        direct = problem.solve("warped_kernel", tol=TIGHT)
+        primal = problem.solve(name, tol=1e-11 if name == "augmented_lagrangian" else TIGHT, **more)
         reference = problem.solve("cvxpy", tol=TIGHT, cvxpy_options=CLARABEL_TIGHT)
         for solution in (direct, primal, reference):
             assert solution.status == "optimal", solution.solver
             assert solution.objective == pytest.approx(expected, rel=1e-6), solution.solver
             assert solution.objective == pytest.approx(direct.objective, rel=1e-11), solution.solver
             assert np.allclose(solution.scores, direct.scores, rtol=0.0, atol=1e-6), solution.solver
-        assert problem.solve().solver in {"warped", name}
+        assert problem.solve().solver in {"warped_kernel", name}
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
@@ -116,8 +116,8 @@ def test_a_linear_kernel_is_the_linear_model(loss, convention):
     linear = instance.problem(loss, convention, kernel=False)
     instance.gram = instance.X @ instance.X.T
     kernel = instance.problem(loss, convention)
-    name = "multipliers" if loss == "hinge" else "newton"
-    direct = kernel.solve("warped", tol=TIGHT)
+    name = "augmented_lagrangian" if loss == "hinge" else "newton"
+    direct = kernel.solve("warped_kernel", tol=TIGHT)
     for problem, options in (
         (linear, {"solver": name}),
         (linear, {"solver": "cvxpy", "cvxpy_options": CLARABEL_TIGHT}),
@@ -133,10 +133,10 @@ def test_a_linear_kernel_is_the_linear_model(loss, convention):
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_sparse_data_take_the_linear_route(convention):
     instance = Instance(4)
-    dense = instance.problem("hinge", convention, kernel=False).solve("multipliers", tol=1e-8)
+    dense = instance.problem("hinge", convention, kernel=False).solve("augmented_lagrangian", tol=1e-8)
     instance.X = sp.csr_array(instance.X)
     solution = instance.problem("hinge", convention, kernel=False).solve(tol=1e-8)
-    assert solution.solver == "multipliers"
+    assert solution.solver == "augmented_lagrangian"
     assert solution.objective == pytest.approx(dense.objective, rel=1e-7)
 
 
@@ -204,10 +204,10 @@ def test_no_certificate_claims_too_much(seed, loss, convention, edges, size):
     instance = Instance(seed, n=14, labels=6, edges=edges)
     instance.gram = size * instance.gram
     problem = instance.problem(loss, convention)
-    best = problem.solve("warped", tol=1e-10)
+    best = problem.solve("warped_kernel", tol=1e-10)
     assert best.certificate.gap >= 0
     assert best.certificate.relative_gap <= 1e-9
-    rough = problem.solve("multipliers" if loss == "hinge" else "kernel_cg", tol=1e-3)
+    rough = problem.solve("augmented_lagrangian" if loss == "hinge" else "kernel_cg", tol=1e-3)
     assert all(record.certificate.gap >= 0 for record in (*best.history, *rough.history, rough))
     assert rough.certificate.lower_bound <= best.objective * (1 + 1e-9)
     assert rough.objective >= best.certificate.lower_bound * (1 - 1e-9)
@@ -251,12 +251,12 @@ def drowned(loss, model="kernel", how="on_function", strength=1e9):
 @pytest.mark.parametrize(
     "loss, model, solver",
     [
-        (csr.Hinge, "kernel", "warped"),
+        (csr.Hinge, "kernel", "warped_kernel"),
         (csr.Squared, "kernel", "kernel_cg"),
-        (csr.Hinge, "kernel", "multipliers"),
-        (csr.MulticlassHinge, "kernel", "splitting"),
+        (csr.Hinge, "kernel", "augmented_lagrangian"),
+        (csr.MulticlassHinge, "kernel", "douglas_rachford"),
         (csr.Squared, "kernel", "cvxpy"),
-        (csr.Hinge, "dense", "multipliers"),
+        (csr.Hinge, "dense", "augmented_lagrangian"),
         (csr.SquaredHinge, "sparse", "newton"),
         (csr.Logistic, "dense", "lbfgs"),
     ],
@@ -391,10 +391,10 @@ def test_a_machine_on_a_rough_kernel_is_corrected(convention, strength, monkeypa
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of strong graphs
         finest = 1e-9 if strength < 1e9 else 1e-6  # round-off in a graph as strong as this allows no proof of more
-        exact = problem.solve("warped", tol=finest)
+        exact = problem.solve("warped_kernel", tol=finest)
         monkeypatch.setattr("cvxstructreg.solvers.kernels.warp.ROUGH_FROM", 1)
         for tol in (1e-4, 1e-6, finest):
-            rough = problem.solve("warped", tol=tol)
+            rough = problem.solve("warped_kernel", tol=tol)
             assert rough.status == "optimal" == exact.status
             assert abs(rough.objective - exact.objective) <= rough.certificate.gap + exact.certificate.gap + 1e-11
             if tol < 1e-5:
@@ -416,9 +416,9 @@ def test_powers_of_graphs_that_single_precision_cannot_hold(seed, monkeypatch):
     problem = csr.Problem(csr.Kernel(gram), loss + 1e-6 * csr.RKHSNorm() + 100.0 * graph)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of strong graphs
-        rough = problem.solve("warped")
+        rough = problem.solve("warped_kernel")
         monkeypatch.setattr("cvxstructreg.solvers.kernels.warp.ROUGH_FROM", 1000)
-        exact = problem.solve("warped")
+        exact = problem.solve("warped_kernel")
     assert rough.status == exact.status == "optimal"
     assert abs(rough.objective - exact.objective) <= rough.certificate.gap + exact.certificate.gap + 1e-11
 
@@ -463,7 +463,7 @@ def test_the_direct_way_goes_on_where_a_rough_kernel_was_not_enough(monkeypatch)
     monkeypatch.setattr("cvxstructreg.solvers.kernels.warped_kernel.RESIDUAL", 1e9)
     monkeypatch.setattr("cvxstructreg.solvers.kernels.warped_kernel.MOST_RESIDUAL", 0.1)
     instance = Instance(17, n=60, edges=200)
-    solutions = [instance.problem(loss, "graph on f").solve("warped", tol=1e-11) for loss in LOSSES]
+    solutions = [instance.problem(loss, "graph on f").solve("warped_kernel", tol=1e-11) for loss in LOSSES]
     assert {solution.status for solution in solutions} == {"optimal"}
     assert max(solution.n_iter for solution in solutions) > 1
 
@@ -527,7 +527,7 @@ def test_many_labels_go_to_libsvm_and_are_polished(monkeypatch):
     gram = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1))
     weights = rng.integers(0, 3, size=80).astype(float)
     problem = csr.Problem(csr.Kernel(gram), csr.Hinge(y, sample_weight=weights) + 0.1 * csr.RKHSNorm())
-    solution = problem.solve("warped", tol=1e-9)
+    solution = problem.solve("warped_kernel", tol=1e-9)
     assert solution.status == "optimal"
     assert solution.objective == pytest.approx(problem.solve("cvxpy").objective, rel=1e-7)
 
@@ -586,7 +586,7 @@ def test_the_direct_way_refuses_kernels_that_are_not(n):
     graph = csr.Laplacian(csr.Graph.from_edges([(i, i + 1) for i in range(n - 1)], n_nodes=n)).on_function()
     for gram in indefinite_kernels(n):
         with pytest.raises(ValueError, match="gram must be positive semidefinite, its smallest eigenvalue is -"):
-            problem_of((gram + gram.T) / 2, terms=graph).solve("warped")
+            problem_of((gram + gram.T) / 2, terms=graph).solve("warped_kernel")
         with pytest.raises(ValueError, match="gram must be positive semidefinite"):
             WarpedKernel((gram + gram.T) / 2, csr.Graph.from_edges([(0, 1)], n_nodes=n))
 
@@ -596,7 +596,7 @@ def test_without_graph_negative_curvature_is_met_among_the_labelled_rows():
     gram, y = np.eye(n), np.where(np.arange(n) % 2 == 0, 1, -1)
     gram[1, 2] = gram[2, 1] = 1.5  # rows that the first look leaves out
     with pytest.raises(ValueError, match="gram must be positive semidefinite"):
-        csr.Problem(csr.Kernel(gram), csr.Hinge(y) + 0.01 * csr.RKHSNorm()).solve("warped")
+        csr.Problem(csr.Kernel(gram), csr.Hinge(y) + 0.01 * csr.RKHSNorm()).solve("warped_kernel")
 
 
 @pytest.mark.parametrize("n", [400, 700])

@@ -13,7 +13,7 @@ from cvxstructreg.instances import METHODS
 from cvxstructreg.solvers import registry
 from random_problems import LOSSES, PENALTIES, kernel_problem, linear_problem
 
-FIRST_ORDER = [module.NAME for module in registry.SOLVERS if module.NAME != "cvxpy"]
+FIRST_ORDER = [module.name for module in registry.solvers() if module.name != "cvxpy"]
 
 
 # the published ADMM needs 20,000 iterations for one millionth on the text
@@ -24,7 +24,7 @@ PUBLISHED = "sentence_admm"
 def report(request):
     """The verification of one method."""
     problem = METHODS[request.param]()
-    solvers = [module.NAME for module in registry.accepting(problem) if module.NAME != PUBLISHED]
+    solvers = [module.name for module in registry.accepting(problem) if module.name != PUBLISHED]
     return csr.verify(problem, solvers, method=request.param)
 
 

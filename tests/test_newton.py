@@ -473,7 +473,7 @@ def test_an_early_end_with_a_linearised_dual_point_is_proved(monkeypatch):
             seen.append(iterate)
             yield iterate
 
-    monkeypatch.setattr(truncated_newton, "run", watched)
+    monkeypatch.setattr(truncated_newton.SOLVER, "run", watched)
     solution = problem.solve("newton")
     last = seen[-1]
     assert solution.status == "optimal"

@@ -87,8 +87,8 @@ def test_no_solver_fails_and_no_bound_is_above_the_optimum(cls, kept, intercept)
         for solver in registry.accepting(problem):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", InaccurateWarning)
-                solution = problem.solve(solver=solver.NAME, tol=1e-5, max_iter=100)
-            told = f"{name}, {solver.NAME}: {solution.status}, {solution.certificate}"
+                solution = problem.solve(solver=solver.name, tol=1e-5, max_iter=100)
+            told = f"{name}, {solver.name}: {solution.status}, {solution.certificate}"
             proof, slack = solution.certificate, 1e-9 * (1.0 + abs(optimum.objective))
             assert solution.objective >= optimum.certificate.lower_bound - slack, told
             assert proof.kind == "kkt" or proof.lower_bound <= optimum.objective + slack, told

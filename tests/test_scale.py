@@ -11,7 +11,8 @@ from rescaled import in_units, with_rows_permuted
 
 import cvxstructreg as csr
 from cvxstructreg.core.solution import Solution
-from cvxstructreg.reductions.centring import centring
+from cvxstructreg.reductions.centring import Centring
+from cvxstructreg.reductions.reduction import Point
 from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.driver import InaccurateWarning
 from random_problems import kernel_problem, linear_problem, random_graph
@@ -49,8 +50,8 @@ def _cases() -> list:
     found = []
     for case in LINEAR + KERNEL:
         for solver in registry.accepting(_problem(case)):
-            if solver.NAME != "cvxpy":
-                found.append(pytest.param(case, solver.NAME, id=f"{solver.NAME}-{'-'.join(map(str, case))}"))
+            if solver.name != "cvxpy":
+                found.append(pytest.param(case, solver.name, id=f"{solver.name}-{'-'.join(map(str, case))}"))
     return found
 
 
@@ -124,13 +125,13 @@ def test_a_constant_added_to_the_targets_changes_nothing_but_the_intercept(name:
     X, y = _regression()
     problem = csr.Problem(csr.Linear(X), csr.Squared(y) + PENALTIES[name])
     for solver in registry.accepting(problem):
-        if solver.NAME in ("cvxpy", "sentence_admm"):
+        if solver.name in ("cvxpy", "sentence_admm"):
             continue
-        first = _solve(problem, solver.NAME)
+        first = _solve(problem, solver.name)
         for shift in (1e4, 1e7):
             moved = csr.Problem(csr.Linear(X), csr.Squared(y + shift) + PENALTIES[name])
-            second = _solve(moved, solver.NAME)
-            assert second.status == first.status == "optimal", (solver.NAME, shift)
+            second = _solve(moved, solver.name)
+            assert second.status == first.status == "optimal", (solver.name, shift)
             _assert_within_certificates(first, second, rounding=1e-15 * shift)
             np.testing.assert_allclose(second.coef, first.coef, rtol=0, atol=1e-2)
             assert abs(second.intercept - shift - first.intercept) < 1e-2
@@ -144,13 +145,13 @@ def test_a_constant_added_to_columns_changes_nothing_but_the_intercept(loss: str
     objective = getattr(csr, loss)(y) + PENALTIES[name]
     problem = csr.Problem(csr.Linear(X), objective)
     for solver in registry.accepting(problem):
-        if solver.NAME in ("cvxpy", "sentence_admm") or (solver.NAME == "admm" and loss == "Hinge"):
+        if solver.name in ("cvxpy", "sentence_admm") or (solver.name == "admm" and loss == "Hinge"):
             continue
-        first = _solve(problem, solver.NAME)
+        first = _solve(problem, solver.name)
         for shift in (1e4, 1e7):
             moved = X + shift * np.array([0.0, 1.0, 0.0, 0.0, -3.0, 0.0, 0.0, 0.0])
-            second = _solve(csr.Problem(csr.Linear(moved), objective), solver.NAME)
-            assert second.status == first.status == "optimal", (solver.NAME, shift)
+            second = _solve(csr.Problem(csr.Linear(moved), objective), solver.name)
+            assert second.status == first.status == "optimal", (solver.name, shift)
             _assert_within_certificates(first, second, rounding=1e-15 * shift)
             np.testing.assert_allclose(second.coef, first.coef, rtol=0, atol=1e-2)
 
@@ -159,12 +160,13 @@ def test_centring_moves_the_intercept_and_no_score() -> None:
     X, y = _regression()
     X[:, 2] += 1e6
     problem = csr.Problem(csr.Linear(X), csr.Squared(y - 1e4) + csr.L1())
-    centred = centring(problem)
+    centred = Centring.apply(problem)
     assert centred is not None
     assert np.flatnonzero(centred.columns).tolist() == [2]
     theta, b = np.random.default_rng(1).normal(size=(8, 1)), np.array([3.0])
-    lowered = centred.lower(theta, b)
-    np.testing.assert_allclose(centred.lift(*lowered)[1], b, atol=1e-8)
+    moved = centred.lower(Point(theta, b))
+    lowered = moved.theta, moved.b
+    np.testing.assert_allclose(centred.lift(moved).b, b, atol=1e-8)
     scores = centred.problem.model.scores(*lowered) + centred.targets
     np.testing.assert_allclose(scores, problem.model.scores(theta, b), rtol=1e-9)
     np.testing.assert_allclose(centred.problem.value_at(*lowered), problem.value_at(theta, b), rtol=1e-9)
@@ -175,12 +177,15 @@ def test_centring_leaves_what_it_must_not_move() -> None:
     far, y = X + 1e6, y + 1e6
     graph = random_graph(np.random.default_rng(0), 60, signed=True)
     ridge = csr.Ridge()
-    assert centring(csr.Problem(csr.Linear(X), csr.Squared(y - 1e6) + ridge)) is None
-    assert centring(csr.Problem(csr.Linear(far, intercept=False), csr.Squared(y) + ridge)) is None
-    assert centring(csr.Problem(csr.Linear(far), csr.Squared(y) + ridge + csr.Laplacian(graph).on_function())) is None
-    on_scores = centring(csr.Problem(csr.Linear(far), csr.Squared(y) + ridge + csr.Laplacian(graph).on_scores()))
+    assert Centring.apply(csr.Problem(csr.Linear(X), csr.Squared(y - 1e6) + ridge)) is None
+    assert Centring.apply(csr.Problem(csr.Linear(far, intercept=False), csr.Squared(y) + ridge)) is None
+    assert (
+        Centring.apply(csr.Problem(csr.Linear(far), csr.Squared(y) + ridge + csr.Laplacian(graph).on_function()))
+        is None
+    )
+    on_scores = Centring.apply(csr.Problem(csr.Linear(far), csr.Squared(y) + ridge + csr.Laplacian(graph).on_scores()))
     assert on_scores is not None and on_scores.columns.all() and not on_scores.targets.any()
-    sparse = centring(csr.Problem(csr.Linear(sp.csr_array(far)), csr.Squared(y) + ridge))
+    sparse = Centring.apply(csr.Problem(csr.Linear(sp.csr_array(far)), csr.Squared(y) + ridge))
     assert sparse is not None and not sparse.columns.any() and sparse.targets.all()
 
 
@@ -225,10 +230,10 @@ def _hopeless() -> dict[str, csr.Problem]:
 def test_hopeless_conditioning_ends_with_a_certificate(name: str) -> None:
     problem = _hopeless()[name]
     for solver in registry.accepting(problem):
-        if solver.NAME not in ("cvxpy", *SLOW):
-            solution = _solve(problem, solver.NAME, max_iter=30)
-            assert np.isfinite(solution.objective), solver.NAME
-            assert not solution.certificate.gap < 0.0, solver.NAME
+        if solver.name not in ("cvxpy", *SLOW):
+            solution = _solve(problem, solver.name, max_iter=30)
+            assert np.isfinite(solution.objective), solver.name
+            assert not solution.certificate.gap < 0.0, solver.name
 
 
 @pytest.mark.parametrize("loss", ["Squared", "Logistic", "Hinge", "SquaredHinge", "MulticlassHinge", "Multinomial"])
@@ -251,7 +256,7 @@ def test_rows_of_weight_zero_count_nothing(loss: str) -> None:
     weighted = csr.Problem(csr.Linear(X), atom(y, sample_weight=kept.astype(float)) + csr.Ridge())
     without = csr.Problem(csr.Linear(X[kept]), atom(y[kept]) + csr.Ridge())
     for solver in registry.accepting(weighted):
-        if solver.NAME not in ("cvxpy", *SLOW):
-            first, second = _solve(weighted, solver.NAME), _solve(without, "auto")
+        if solver.name not in ("cvxpy", *SLOW):
+            first, second = _solve(weighted, solver.name), _solve(without, "auto")
             assert first.status == second.status == "optimal"
             _assert_within_certificates(first, second)

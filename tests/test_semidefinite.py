@@ -48,10 +48,10 @@ def problems(gram, **known):
     norm = 0.1 * csr.RKHSNorm()
     three = csr.MulticlassHinge(rows % 3, rows=rows) + csr.Dissimilarity([(6, 7)])
     model = csr.Kernel(gram, **known)
-    yield "warped", csr.Problem(model, csr.Hinge(y, rows=rows) + norm + graph)
-    yield "warped", csr.Problem(csr.Kernel(gram, **known), csr.Hinge(y, rows=rows) + norm)
+    yield "warped_kernel", csr.Problem(model, csr.Hinge(y, rows=rows) + norm + graph)
+    yield "warped_kernel", csr.Problem(csr.Kernel(gram, **known), csr.Hinge(y, rows=rows) + norm)
     yield "kernel_cg", csr.Problem(csr.Kernel(gram, **known), csr.Squared(1.0 * y, rows=rows) + norm + graph)
-    yield "splitting", csr.Problem(csr.Kernel(gram, **known), three + norm)
+    yield "douglas_rachford", csr.Problem(csr.Kernel(gram, **known), three + norm)
 
 
 @pytest.mark.parametrize("part", [1e-3, 1e-5])

@@ -111,7 +111,7 @@ Job = tuple[str, str]
 
 def all_jobs() -> list[Job]:
     """Every problem with every solver that accepts it."""
-    pairs = [(name, module.NAME) for name, make in PROBLEMS.items() for module in registry.accepting(make())]
+    pairs = [(name, module.name) for name, make in PROBLEMS.items() for module in registry.accepting(make())]
     return [pair for pair in pairs if pair not in TOO_SLOW]
 
 
@@ -425,7 +425,7 @@ def test_solutions_problems_and_atoms_go_to_workers():
     jobs = [
         ("ridge", "newton"),
         ("groups", "group_newton"),
-        ("kernel hinge", "multipliers"),
+        ("kernel hinge", "augmented_lagrangian"),
         ("l1", "cvxpy"),
         ("virtual nodes", "newton"),
     ]
@@ -445,7 +445,7 @@ import test_threads as t
 warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of every fork of a process with threads
 sys.setswitchinterval(1e-5)
 jobs = [("l1", "working_set"), ("ridge", "newton"), ("groups", "group_newton"), ("atom of its own", "cvxpy"),
-        ("kernel hinge", "warped"), ("kernel logistic", "kernel_cg"), ("latent", "cvxpy")]
+        ("kernel hinge", "warped_kernel"), ("kernel logistic", "kernel_cg"), ("latent", "cvxpy")]
 problems = {{name: t.PROBLEMS[name]() for name, _ in jobs}}
 expected = {{job: t.solved(problems[job[0]], job[1]) for job in jobs}}
 stop = threading.Event()

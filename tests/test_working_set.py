@@ -242,27 +242,27 @@ def test_refusals_say_why():
     linear, groups = csr.Linear(X), csr.Groups([[0, 1], [1, 2]], n_features=60)
     virtual = csr.Graph.from_edges([(0, 60), (1, 60)], n_nodes=61, virtual=[60])
     cases = {
-        "outputs": csr.Squared(np.column_stack([target, target])) + csr.L1(),
+        "a single output needed, and there are 2": csr.Squared(np.column_stack([target, target])) + csr.L1(),
         "hess_diag": csr.Hinge(y) + csr.L1(),
         "separable": csr.Logistic(y) + csr.L1() + csr.GroupLasso(groups),
-        "absolute values": csr.Logistic(y) + csr.Ridge(),
+        "no L1": csr.Logistic(y) + csr.Ridge(),
         "virtual": csr.Logistic(y) + csr.L1() + csr.Laplacian(virtual),
         "other term": csr.Logistic(y) + csr.L1() + csr.Ridge().on_scores(),
     }
     for words, objective in cases.items():
         for module in (working_set, irls):
-            refusal = module.accepts(csr.Problem(linear, objective))
+            refusal = module.SOLVER.refusal(csr.Problem(linear, objective))
             assert refusal is not None
             assert words in refusal.reason
     bounded = csr.Problem(linear, csr.Logistic(y) + csr.L1() + csr.NonNegative())
-    assert working_set.accepts(bounded) is None
-    assert "bounds" in irls.accepts(bounded).reason
+    assert working_set.SOLVER.accepts(bounded)
+    assert "bounds" in irls.SOLVER.refusal(bounded).reason
 
 
 def test_a_large_dense_matrix_is_refused():
     d = 1001
     problem = csr.Problem(csr.Linear(np.ones((2, d))), csr.Squared([0.0, 1.0]) + csr.L1() + csr.Quadratic(np.eye(d)))
-    assert "dense" in working_set.accepts(problem).reason
+    assert "dense" in working_set.SOLVER.refusal(problem).reason
 
 
 def test_the_curvature_is_that_of_hessp():

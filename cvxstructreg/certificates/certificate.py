@@ -24,10 +24,10 @@ from cvxstructreg.certificates.kkt import kkt_residual
 from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.certificates.strong_convexity import strong_convexity_bound
 from cvxstructreg.core.loss import Loss
-from cvxstructreg.core.model import Kernel
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.round_off import UNIT
-from cvxstructreg.reductions.centring import centring
+from cvxstructreg.reductions.centring import Centring
+from cvxstructreg.reductions.reduction import Point
 
 if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem
@@ -103,12 +103,10 @@ def certify_point(
     ``sweeps`` limits the search for the dual points of group norms and the like, which also ends where it cannot gain
     more than a tenth of the relative gap ``tol``.
     """
-    centred = centring(problem)
+    centred = Centring.apply(problem)
     if centred is not None:  # where no digits are lost
-        problem, (theta, b) = centred.problem, centred.lower(theta, b)
-    model = problem.model
-    if isinstance(model, Kernel) and any(term.target == "function" and term.scale > 0 for term in problem.terms):
-        model.require_psd()  # the norm of the function is convex for no other gram
+        lowered = centred.lower(Point(theta, b))
+        problem, theta, b = centred.problem, lowered.theta, lowered.b
     scores = problem.model.scores(theta, b)
     parts = problem.normal_form
     quadratic = parts.quadratic_value_and_grad(theta)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cvxstructreg.core.loss import Loss
-from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.objective import Term
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ def _row(problem: Problem, term: Term) -> tuple[str, str]:
 
 def _variables(problem: Problem) -> str:
     d, k = problem.given.n_weights, problem.n_outputs
-    letter = "theta" if isinstance(problem.given, Kernel) else "w"
+    letter = problem.given.weights_name
     weights = f"{letter} in R^{d}" if k == 1 else f"{letter} in R^({d} x {k})"
     return weights + ((", b in R" if k == 1 else f", b in R^{k}") if problem.given.intercept else "")
 
@@ -71,10 +70,9 @@ def _variables(problem: Problem) -> str:
 def _scores(problem: Problem) -> str:
     model, k = problem.given, problem.n_outputs
     scores = "f" if k == 1 else "F"
-    letter = "theta" if isinstance(model, Kernel) else "w"
     shift = "" if not model.intercept else (" + b" if k == 1 else " + 1 b'")
     note = "; no penalty of the weights touches b" if model.intercept else "; there is no intercept"
-    return f"{scores} = {model.name} {letter}{shift}, {model!r}{note}"
+    return f"{scores} = {model.name} {model.weights_name}{shift}, {model!r}{note}"
 
 
 def _repair(problem: Problem) -> list[str]:
@@ -83,6 +81,4 @@ def _repair(problem: Problem) -> list[str]:
         model = problem.model
     except ValueError as error:
         return [f"but {error}"]
-    if not isinstance(model, Kernel) or not model.shift:
-        return []
-    return [f"  and gram is the given matrix + {model.shift:.3g} I: {model.repair}"]
+    return [f"  and {note}" for note in model.notes()]

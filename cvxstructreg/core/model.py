@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ class Model:
     """Scores ``F = A theta + 1 b'`` for a design matrix A (n x d): see :class:`Linear` and :class:`Kernel`."""
 
     name = "A"
+    weights_name = "w"
 
     def __init__(self, design: Any, intercept: bool) -> None:
         if not isinstance(intercept, bool | np.bool_):
@@ -45,6 +47,19 @@ class Model:
     def slack(self) -> float:
         """design + slack I is positive semidefinite, if the design is a kernel matrix."""
         return 0.0
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """This model if its design is a kernel matrix, else None."""
+        return None
+
+    def for_terms(self, terms: Iterable[Any]) -> Model:
+        """The model that a problem with these terms uses: this one, or its repaired copy (:meth:`Kernel.convex`)."""
+        return self
+
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know of the design, besides what the user has given."""
+        return ()
 
     @property
     def n_rows(self) -> int:
@@ -146,6 +161,7 @@ class Kernel(Model):
     """
 
     name = "gram"
+    weights_name = "theta"
 
     def __init__(self, gram: Any, intercept: bool = True, psd: bool = False) -> None:
         shape = np.shape(gram)
@@ -167,6 +183,15 @@ class Kernel(Model):
         trusted = self.psd and self.round_off <= PSD_ROUND_OFF
         self._slack: float | None = self._noise() if trusted else None
         self._repaired: Kernel | None = None
+
+    @property
+    def kernel(self) -> Kernel:
+        """This model."""
+        return self
+
+    def for_terms(self, terms: Iterable[Any]) -> Model:
+        """The convex model if one of the terms is the function norm: no other gram makes that norm convex."""
+        return self.convex() if any(term.target == "function" and term.scale > 0 for term in terms) else self
 
     def scores(self, theta: Array, b: Array) -> Array:
         """F = gram theta + 1 b'; the last product is remembered, as certificates ask for it more than once."""
@@ -251,6 +276,10 @@ class Kernel(Model):
         A lower bound of the optimum that uses u'gram u + slack ||u||^2 holds for gram as for the matrices near it.
         """
         return self._noise() if self._slack is None else self._slack
+
+    def notes(self) -> tuple[str, ...]:
+        """What was added to the diagonal, and why."""
+        return (f"gram is the given matrix + {self.shift:.3g} I: {self.repair}",) if self.shift else ()
 
     def __repr__(self) -> str:
         shift = f", shift={self.shift:.3g}" if self.shift else ""

@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import cvxpy as cp
 import numpy as np
-import scipy.sparse as sp
 
 from cvxstructreg.core import describe
 from cvxstructreg.core.checks import real_array
 from cvxstructreg.core.loss import Loss
-from cvxstructreg.core.model import Kernel, Linear, Model
+from cvxstructreg.core.model import Model
 from cvxstructreg.core.objective import Objective, Term
-from cvxstructreg.forms import joint_quadratic
 from cvxstructreg.forms.normal_form import NormalForm
-from cvxstructreg.forms.quadratic_penalty import MatrixPenalty
 from cvxstructreg.numerics.arrays import Array
-from cvxstructreg.reductions import sum_to_zero_program
+from cvxstructreg.reductions.cvxpy_program import cvxpy_program, weights_of
 from cvxstructreg.runtime.lazy import cached_property
 
 if TYPE_CHECKING:
@@ -102,8 +99,7 @@ class Problem:
         Only a Kernel model whose matrix round-off has made indefinite is replaced by its repaired copy
         (:meth:`cvxstructreg.Kernel.convex`), if the objective has the function norm.
         """
-        has_norm = any(term.target == "function" and term.scale > 0 for term in self.terms)
-        return self.given.convex() if isinstance(self.given, Kernel) and has_norm else self.given
+        return self.given.for_terms(self.terms)
 
     @cached_property
     def normal_form(self) -> NormalForm:
@@ -150,42 +146,13 @@ class Problem:
         total += sum(piece.scale * self.terms[piece.number].atom.value(theta) for piece in parts.weight_pieces)
         return float(total)
 
-    def linear(self) -> Problem:
-        """The same problem with a Linear model, which is what first-order solvers work on.
-
-        A Kernel model whose weights meet no term but the function norm is the linear model on a factor G of gram, with
-        the same objective; weights v there are ``model.lift(v)`` here. Otherwise gram itself is the design matrix.
-        """
-        if not isinstance(self.model, Kernel):
-            return self
-        return self._linear
-
-    @cached_property
-    def _linear(self) -> Problem:
-        assert isinstance(self.model, Kernel)
-        if self.has_factor_coordinates:
-            factor = self.model.factor()
-            none = Term(MatrixPenalty(np.eye(factor.shape[1])), 0.0, "weights")
-            # a term of strength zero stands for the number of weights that there were
-            terms = [none if term.target == "weights" and term.scale == 0 else term for term in self.terms]
-            return Problem(Linear(factor, self.model.intercept), Objective(tuple(terms)))
-        gram = self.model.design
-        norm = MatrixPenalty(gram)
-        terms = [Term(norm, term.scale, "weights") if term.target == "function" else term for term in self.terms]
-        return Problem(Linear(gram, self.model.intercept), Objective(tuple(terms)))
-
-    @property
-    def has_factor_coordinates(self) -> bool:
-        """Whether :meth:`linear` changes coordinates."""
-        return isinstance(self.model, Kernel) and self.normal_form.rkhs > 0
-
     def to_cvxpy(self) -> cp.Problem:
         """An ordinary ``cp.Problem`` with the variables ``theta`` and, if there is an intercept, ``b``.
 
         Sum-to-zero machines whose weights nothing but their norm holds have ``v`` in place of ``theta``, coordinates of
         the rows that their hinges look at. :meth:`weights_of` gives the weights of a solved problem in either case.
         """
-        return self.cvxpy_parts()[0]
+        return cvxpy_program(self).program
 
     def weights_of(self, cvxpy_problem: cp.Problem) -> tuple[Array | float, Array | float]:
         """``(coef, intercept)`` of a solved problem that :meth:`to_cvxpy` has made.
@@ -200,68 +167,10 @@ class Problem:
         >>> coef.round(4).tolist(), intercept
         ([0.7143], 0.0)
         """
-        values = {variable.name(): variable.value for variable in cvxpy_problem.variables()}
-        if values.get("v" if self._coordinates is not None else "theta") is None:
-            raise ValueError("the CVXPY problem has no weights yet: make it by to_cvxpy() and solve it first")
-        theta = values["theta"] if self._coordinates is None else self._coordinates.T @ values["v"]
-        b = np.ravel(values["b"]) if self.model.intercept else np.zeros(self.n_outputs)
+        theta, b = weights_of(self, cvxpy_problem)
+        if theta is None:
+            raise ValueError("the CVXPY problem has no weights yet: make it with to_cvxpy() and solve it first")
         return (theta[:, 0], float(b[0])) if self.n_outputs == 1 else (theta, b)
-
-    @cached_property
-    def _coordinates(self) -> sum_to_zero_program.Coordinates | None:
-        return sum_to_zero_program.coordinates(self)
-
-    @property
-    def has_few_coordinates(self) -> bool:
-        """Whether CVXPY is given coordinates of the rows that count, in place of all weights."""
-        return self._coordinates is not None
-
-    def cvxpy_parts(self, copies: bool = False) -> tuple[cp.Problem, cp.Expression, cp.Variable | None, dict[int, Any]]:
-        """The CVXPY problem, its weights and intercept, and the constraints whose multipliers are dual points.
-
-        ``copies`` gives every piece a variable of its own, ``Z == K x``; hinges of centred scores have one anyway.
-        """
-        if self._coordinates is not None:
-            problem, v, b, links = sum_to_zero_program.program(self, self._coordinates)
-            return problem, self._coordinates.T @ v, b, links
-        k, zero_sums, links = self.n_outputs, sum_to_zero_program.sums_to_zero(self), {}
-        theta = cp.Variable((self.model.n_weights, k), name="theta")
-        b = cp.Variable((1, k), name="b") if self.model.intercept else None
-
-        def argument(term: Term, K: Any) -> cp.Expression:
-            """K times what the term acts on, as a matrix times theta: rows that K leaves out are not compiled."""
-            if term.target not in ("rows", "scores", "values"):
-                return theta if K is None else K @ theta
-            values = (self.model.design if K is None else K @ self.model.design) @ theta
-            if b is None or term.target == "values":
-                return values
-            ones = np.ones((self.model.n_rows, 1))
-            return values + (ones if K is None else K @ ones) @ b
-
-        joint = joint_quadratic.numbers(self)
-        copied = {piece.number: piece for piece in self.normal_form.pieces if copies or zero_sums}
-        expressions = joint_quadratic.joint_form(self, theta, b)
-        for number, term in enumerate(self.terms):
-            if number in copied:
-                piece = copied[number]
-                z = argument(term, piece.K)
-                if not z.size:
-                    continue
-                copy = cp.Variable(z.shape)
-                links[number] = z == copy
-                atom = piece.atom
-                value = atom.centred_hinges(k).expr_of_zero_sums(copy) if zero_sums else atom.expr(copy)
-                expressions.append(term.scale * value)
-            elif number not in joint and (term.scale > 0 or term.is_constraint):
-                picked = term.atom.rows if isinstance(term.atom, Loss) else None
-                K = None if picked is None else sp.eye_array(self.model.n_rows, format="csr")[picked]
-                expressions.append(self._expression(term, argument(term, K)))
-        constraints = [*links.values(), *(sum_to_zero_program.zero_sums(theta, b) if zero_sums else ())]
-        return cp.Problem(cp.Minimize(cp.sum(expressions)), constraints), theta, b, links
-
-    def _expression(self, term: Term, x: cp.Expression) -> cp.Expression:
-        expression = term.atom.expr(x)
-        return expression if term.is_constraint else term.scale * expression
 
     def solve(
         self,

@@ -159,7 +159,7 @@ class _Check:
 
     def solve_all(self, problem: csr.Problem) -> None:
         """Every solver that accepts the problem; "auto" is the first of them."""
-        accepting = self.guarded("accepting", lambda: [module.NAME for module in registry.accepting(problem)])
+        accepting = self.guarded("accepting", lambda: [solver.name for solver in registry.accepting(problem)])
         if accepting is None:
             self.status = "refused" if not self.violations else "failed"
             return

@@ -13,7 +13,6 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.objective import Term
 from cvxstructreg.forms.composed_forms import PulledForm
 
@@ -33,7 +32,7 @@ def _belongs(problem: Problem, term: Term) -> bool:
     if term.scale == 0 or not term.atom.can("quadratic"):
         return False
     if term.target == "function":
-        return isinstance(problem.model, Kernel)
+        return problem.given.kernel is not None
     few = not sp.issparse(problem.model.design) and problem.model.n_weights <= DENSE_FORM
     return few and term.target in ("scores", "values")
 
@@ -49,8 +48,6 @@ def joint_form(problem: Problem, theta: cp.Variable, b: cp.Variable | None) -> l
     Q = np.zeros((d + sees_b, d + sees_b))
     for term in terms:
         if term.target == "function":
-            assert isinstance(model, Kernel)
-            model.require_psd()
             Q[:d, :d] += term.scale * model.design
             continue
         design = model.design

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Atom, conjugate, has_conjugate
 from cvxstructreg.core.loss import Loss
-from cvxstructreg.core.model import Kernel
+from cvxstructreg.core.model import Model
 from cvxstructreg.forms.composed_forms import PulledForm
 from cvxstructreg.forms.quadratic_form import (
     DENSE_LIMIT,
@@ -132,9 +132,10 @@ class NormalForm:
     """
 
     def __init__(self, problem: Problem) -> None:
-        self.model = problem.model
+        self._given, self._terms = problem.given, problem.terms
         self.n_outputs = problem.n_outputs
-        self.shape = (problem.model.n_weights, problem.n_outputs)
+        n_rows, n_weights = problem.given.n_rows, problem.given.n_weights
+        self.shape = (n_weights, problem.n_outputs)
         score_pieces: list[Piece] = []
         weight_pieces: list[Piece] = []
         score_forms: list[ScaledForm] = []
@@ -149,36 +150,49 @@ class NormalForm:
                 self.separable = part if self.separable is None else self.separable + part
             elif term.scale == 0 and not term.is_constraint:
                 continue
-            elif term.target == "function" and isinstance(self.model, Kernel):
+            elif term.target == "function" and problem.given.kernel is not None:
                 self.rkhs += term.scale
             elif term.target == "values":
-                function_forms.append(ScaledForm(term.scale, atom.quadratic(self.model.n_rows)))
+                function_forms.append(ScaledForm(term.scale, atom.quadratic(n_rows)))
             elif atom.can("quadratic"):
-                rows = self.model.n_rows if on_scores else self.model.n_weights
+                rows = n_rows if on_scores else n_weights
                 scaled = ScaledForm(term.scale, atom.quadratic(rows))
                 (score_forms if on_scores else weight_forms).append(scaled)
             else:
                 piece = self._piece(number, 1.0 if term.is_constraint else term.scale, atom, term.target)
                 (score_pieces if on_scores else weight_pieces).append(piece)
+        self._norm = 0.0  # the strength of the function norm beside other terms of the weights
         if self.rkhs and (weight_forms or weight_pieces or self.separable):
-            weight_forms.append(ScaledForm(self.rkhs, QuadraticForm(matrix=self.model.design)))
-            self.rkhs = 0.0
-        if not self.rkhs:
-            weight_forms += [ScaledForm(f.scale, PulledForm(f.form, self.model.design)) for f in function_forms]
-        self.function_forms = tuple(function_forms) if self.rkhs else ()
+            self._norm, self.rkhs = self.rkhs, 0.0
+        self._own_forms, self._function_forms = tuple(weight_forms), tuple(function_forms)
+        self.function_forms = self._function_forms if self.rkhs else ()
         self.score_pieces, self.weight_pieces = tuple(score_pieces), tuple(weight_pieces)
-        self.score_forms, self.weight_forms = tuple(score_forms), tuple(weight_forms)
+        self.score_forms = tuple(score_forms)
+
+    @cached_property
+    def model(self) -> Model:
+        """The model of the problem. Sorting the terms does not need it: a Gram matrix is proved convex only here."""
+        return self._given.for_terms(self._terms)
+
+    @cached_property
+    def weight_forms(self) -> tuple[ScaledForm, ...]:
+        """Quadratic terms of the weights."""
+        if self.rkhs:
+            return self._own_forms
+        norm = [ScaledForm(self._norm, QuadraticForm(matrix=self.model.design))] if self._norm else []
+        pulled = [ScaledForm(f.scale, PulledForm(f.form, self.model.design)) for f in self._function_forms]
+        return (*self._own_forms, *norm, *pulled)
 
     def _piece(self, number: int, scale: float, atom: Atom, target: str) -> Piece:
         if target == "rows" and isinstance(atom, Loss):
             if atom.rows is None:
                 return Piece(number, scale, atom, None)
             picks = (np.ones(len(atom.rows)), (np.arange(len(atom.rows)), atom.rows))
-            return Piece(number, scale, atom, sp.csr_array(picks, shape=(len(atom.rows), self.model.n_rows)))
+            return Piece(number, scale, atom, sp.csr_array(picks, shape=(len(atom.rows), self._given.n_rows)))
         if not atom.can("split"):
             return Piece(number, scale, atom, None)
         outer, K = atom.split()
-        size = self.model.n_rows if target == "scores" else self.model.n_weights
+        size = self._given.n_rows if target == "scores" else self._given.n_weights
         if K.shape[1] < size:  # a map may leave out the last rows it does not touch
             K = sp.csr_array(K)
             K = sp.csr_array((K.data, K.indices, K.indptr), shape=(K.shape[0], size))

@@ -37,7 +37,7 @@ class SentenceGroups(GroupBuilder):
         Drop sentences with fewer words.
     merge : bool
         Whether sentences with the same words become one group. Use False for the published algorithm
-        (``GroupLassoClassifier(solver="admm")``): it keeps a copy of the weights for every sentence, so its iterates
+        (``GroupLassoClassifier(solver="sentence_admm")``): it keeps a copy of the weights for every sentence, so its iterates
         depend on the number of sentences, although the optimum does not.
     verbose : bool
         Whether to print progress.

@@ -18,6 +18,7 @@ from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.forms.quadratic_penalty import MatrixPenalty
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.paths.strength import checked_terms, with_strength
+from cvxstructreg.reductions.kernel_to_linear import as_linear
 from cvxstructreg.runtime.quiet import muted, warn
 from cvxstructreg.solvers import InaccurateWarning
 
@@ -55,7 +56,7 @@ def lambda_max(problem: Problem, terms: Iterable[int] | None = None) -> float:
     7.0
     """
     numbers = checked_terms(problem, terms)
-    problem = problem.linear()
+    problem = as_linear(problem)
     _check(problem, numbers)
     chosen = Objective(tuple(problem.terms[number] for number in numbers))
     others = tuple(term for number, term in enumerate(problem.terms) if number not in numbers)

@@ -7,6 +7,7 @@ import numpy as np
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.paths.largest_strength import at_zero, lambda_max
 from cvxstructreg.paths.strength import sparsifying_terms, with_strength
+from cvxstructreg.reductions.kernel_to_linear import as_linear
 
 #: A path of quadratic terms starts with a nearly constant model, where their curvature is this many times the loss's.
 DOMINANCE = 100.0
@@ -32,7 +33,7 @@ def quadratic_path_start(problem: Problem, numbers: tuple[int, ...]) -> float:
     >>> quadratic_path_start(problem, (1,))  # the loss has curvature 1 + 4, the ridge term 2
     250.0
     """
-    problem = problem.linear()
+    problem = as_linear(problem)
     parts, model = problem.normal_form, problem.model
     if not parts.scores_are_smooth or not all(problem.terms[number].atom.can("quadratic") for number in numbers):
         raise ValueError("the start of a path is only computed for smooth losses and quadratic terms; give strengths=")

@@ -10,13 +10,14 @@ is then exact, or nearly so (Sterbenz), while products with X would lose those d
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from cvxstructreg.core.model import Linear, Model
 from cvxstructreg.core.objective import Objective, Term
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.reductions.reduction import Point, Reduction
 
 if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem
@@ -28,44 +29,37 @@ FIRST_ROWS, NEARER = 16, 8.0
 
 
 @dataclass(frozen=True, eq=False)
-class Centring:
-    """A problem around the means of its data, and the way there and back."""
+class Centring(Reduction):
+    """A problem around the means of its data."""
 
     problem: Problem
     columns: Array  # m, one number for each weight
     targets: Array  # t, one number for each output
 
-    def lower(self, theta: Array, b: Array) -> tuple[Array, Array]:
-        """A point in the coordinates of the centred problem."""
-        return theta, b + self.columns @ theta - self.targets
+    @classmethod
+    def make(cls, problem: Problem) -> Self | None:
+        """None if nothing is far from zero, or nothing can be moved."""
+        model = problem.given
+        if not isinstance(model, Linear) or not model.intercept:
+            return None
+        if any(term.target == "values" for term in problem.terms):  # these are scores without intercept
+            return None
+        moved, columns = _centred_model(model)
+        targets = _target_shift(problem)
+        if moved is model and not targets.any():
+            return None
+        terms = tuple(_moved(term, targets) for term in problem.terms)
+        centred = type(problem)(moved, Objective(terms))
+        cls.settle(centred)
+        return cls(centred, columns, targets)
 
-    def lift(self, theta: Array, b: Array) -> tuple[Array, Array]:
-        """A point of the centred problem in the coordinates of the given one."""
-        return theta, b - self.columns @ theta + self.targets
+    def lower(self, point: Point) -> Point:
+        """The intercept of the moved data."""
+        return Point(point.theta, point.b + self.columns @ point.theta - self.targets, point.dual)
 
-
-def centring(problem: Problem) -> Centring | None:
-    """The centred problem, made once; None if nothing is far from zero, or nothing can be moved."""
-    if "_centring" not in problem.__dict__:
-        problem.__dict__["_centring"] = _found(problem)
-    known: Centring | None = problem.__dict__["_centring"]
-    return known
-
-
-def _found(problem: Problem) -> Centring | None:
-    model = problem.model
-    if not isinstance(model, Linear) or not model.intercept:
-        return None
-    if any(term.target == "values" for term in problem.terms):  # these are scores without intercept
-        return None
-    moved, columns = _centred_model(model)
-    targets = _target_shift(problem)
-    if moved is model and not targets.any():
-        return None
-    terms = tuple(_moved(term, targets) for term in problem.terms)
-    centred = type(problem)(moved, Objective(terms))
-    centred.__dict__["_centring"] = None
-    return Centring(centred, columns, targets)
+    def lift(self, point: Point) -> Point:
+        """The intercept of the given data."""
+        return Point(point.theta, point.b - self.columns @ point.theta + self.targets, point.dual)
 
 
 def _centred_model(model: Linear) -> tuple[Linear, Array]:

@@ -20,7 +20,6 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from cvxstructreg.core.model import Kernel
 from cvxstructreg.forms.quadratic_form import to_dense
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.semidefinite import PSD_ROUND_OFF, not_psd
@@ -47,19 +46,28 @@ class Coordinates:
     sums: Array  # q = R 1
 
 
-def coordinates(problem: Problem) -> Coordinates | None:
-    """The coordinates of the rows that count; None if other terms need more, or there are fewer weights anyway."""
+def row_coordinates(problem: Problem) -> Coordinates | None:
+    """The coordinates of the rows that count; None if other terms need more, or there are fewer weights anyway.
+
+    They are computed once and kept with the problem.
+    """
+    if "_row_coordinates" not in problem.__dict__:
+        problem.__dict__["_row_coordinates"] = _coordinates(problem)
+    found: Coordinates | None = problem.__dict__["_row_coordinates"]
+    return found
+
+
+def _coordinates(problem: Problem) -> Coordinates | None:
     parts, model = problem.normal_form, problem.model
     if not sums_to_zero(problem) or parts.score_forms or parts.function_forms:
         return None
     maps = [sp.eye_array(model.n_rows, format="csr") if piece.K is None else piece.K for piece in parts.score_pieces]
     R = sp.csr_array(sp.vstack(maps))
     sums = np.asarray(R.sum(axis=1)).reshape(-1, 1)
-    if isinstance(model, Kernel):
+    if model.kernel is not None:
         if not parts.rkhs:
             return None
-        model.require_psd()
-        values, vectors = _spectrum(R @ np.asarray(R @ model.design).T, model.round_off)
+        values, vectors = _spectrum(R @ np.asarray(R @ model.design).T, model.kernel.round_off)
         return Coordinates(vectors * np.sqrt(values), R.T @ (vectors / np.sqrt(values)), parts.rkhs, sums)
     diagonal = all(scaled.form.diagonal is not None for scaled in parts.weight_forms)
     if R.shape[0] >= model.n_weights or not diagonal or not np.all(parts.ridge > 0):

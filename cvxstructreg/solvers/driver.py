@@ -6,20 +6,21 @@ import inspect
 import math
 from collections.abc import Callable
 from numbers import Integral, Real
-from types import ModuleType
 from typing import Any
 
 from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Record, Solution
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.reductions.reduction import Point
 from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.quiet import warn
 from cvxstructreg.solvers import registry
-from cvxstructreg.solvers.found import as_taken, start_at
+from cvxstructreg.solvers.found import start_at
 from cvxstructreg.solvers.graph_strength import warn_of_strong_graphs
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.run import Run
+from cvxstructreg.solvers.solver import Solver
 
 
 class InaccurateWarning(UserWarning):
@@ -45,12 +46,12 @@ def solve(
     _check_limits(tol, max_iter, time_limit)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function of a Record, got {type(callback).__name__}")
-    module = registry.choose(problem, solver)
-    _check_options(module, options)
+    chosen = registry.choose(problem, solver)
+    _check_options(chosen, options)
     warn_of_strong_graphs(problem)
     with deadline.within(math.inf if time_limit is None else float(time_limit)):
-        run = Run(problem, module, solver == "auto", tol, max_iter, verbose, callback)
-        solution, reason = run.go(_start(problem, module, warm_start), options)
+        run = Run(problem, chosen, solver == "auto", tol, max_iter, verbose, callback)
+        solution, reason = run.go(_start(problem, chosen, warm_start), options)
     if solution.status == "no_minimiser":
         _warn_of_no_minimiser(solution, reason)
     elif solution.status not in ("optimal", "stationary"):
@@ -79,9 +80,9 @@ def _reasons(solution: Solution, last: str) -> str:
     return f" ({'; '.join(reason for reason in reasons if reason)})"
 
 
-def _start(problem: Problem, module: ModuleType, warm_start: Any) -> Iterate:
+def _start(problem: Problem, solver: Solver, warm_start: Any) -> Iterate:
     if warm_start is None:
-        null = null_point(as_taken(problem, module))
+        null = null_point(solver.reduced(problem).problem)
         return Iterate(null.theta.copy(), null.b.copy())
     dual: dict[int, Array] = {}
     if isinstance(warm_start, Solution):
@@ -90,7 +91,7 @@ def _start(problem: Problem, module: ModuleType, warm_start: Any) -> Iterate:
         coef, intercept = warm_start
     else:
         raise TypeError(f"warm_start must be a Solution or (coef, intercept), got {type(warm_start).__name__}")
-    return start_at(problem, module, *problem.shaped(coef, intercept), dual)
+    return start_at(problem, solver, Point(*problem.shaped(coef, intercept), dual))
 
 
 def _check_limits(tol: float, max_iter: int | None, time_limit: float | None) -> None:
@@ -102,10 +103,10 @@ def _check_limits(tol: float, max_iter: int | None, time_limit: float | None) ->
         raise ValueError(f"time_limit must be positive, got {time_limit!r}")
 
 
-def _check_options(module: ModuleType, options: dict[str, Any]) -> None:
+def _check_options(solver: Solver, options: dict[str, Any]) -> None:
     if not options:
         return
-    known = list(inspect.signature(module.run).parameters)[3:]
+    known = list(inspect.signature(solver.run).parameters)[3:]
     unknown = sorted(set(options) - set(known))
     if unknown:
-        raise TypeError(f"solver {module.NAME!r} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")
+        raise TypeError(f"solver {solver.name!r} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.composed_forms import PulledForm
 from cvxstructreg.forms.quadratic_form import QuadraticForm
@@ -28,7 +27,7 @@ class GraphDominatesWarning(UserWarning):
 def warn_of_strong_graphs(problem: Problem) -> None:
     """Warn if trace(M gram) / n is huge, M being the graph terms of the scores over the strength of the norm."""
     parts, model = problem.normal_form, problem.model
-    if isinstance(model, Kernel):
+    if model.kernel is not None:
         forms = [(f.scale / parts.rkhs, f.form) for f in (*parts.score_forms, *parts.function_forms) if parts.rkhs]
         if forms:
             warn_if_graph_dominates(GraphOperator(forms, model.n_rows), model.design)

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from types import ModuleType
 
 import cvxpy as cp
 import numpy as np
 
-from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.iterate import SolverFailedError
+from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
 #: A problem is small up to this many entries (rows x weights x outputs): the reference solves it in seconds.
 SMALL = 50_000
@@ -32,20 +31,20 @@ def is_small(problem: Problem) -> bool:
     return model.n_rows * model.n_weights * problem.n_outputs <= SMALL
 
 
-def successors(problem: Problem, first: ModuleType) -> Iterator[ModuleType]:
+def successors(problem: Problem, first: Solver) -> Iterator[Solver]:
     """The solvers that ``auto`` asks after the first, one after the other; each is asked whether it accepts only then.
 
     The reference comes after the fast solvers and before the baselines of papers; large problems have neither.
     """
-    others = [module for module in registry.SOLVERS if module is not first]
-    fast = [module for module in others if module.NAME not in registry.BASELINES and module is not registry.REFERENCE]
+    others = [solver for solver in registry.solvers() if solver is not first]
+    fast = [solver for solver in others if not solver.baseline and solver is not registry.REFERENCE]
     if is_small(problem):
-        last = [registry.REFERENCE, *(module for module in others if module.NAME in registry.BASELINES)]
-        later = [*fast, *(module for module in last if module is not first)]
+        last = [registry.REFERENCE, *(solver for solver in others if solver.baseline)]
+        later = [*fast, *(solver for solver in last if solver is not first)]
     else:  # a large Gram matrix is not factorised for a solver that only takes over
-        kernel = isinstance(problem.model, Kernel)
-        later = [module for module in fast if not kernel or getattr(module, "ON_KERNELS", False)]
-    return (module for module in later if module.accepts(problem) is None)
+        kernel = problem.given.kernel is not None
+        later = [solver for solver in fast if not kernel or solver.coordinates == AS_GIVEN]
+    return (solver for solver in later if solver.accepts(problem))
 
 
 class Stall:

@@ -12,17 +12,18 @@ import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.certificates.null_point import PERFECT, null_point
-from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.centred_hinge import centred
+from cvxstructreg.reductions.cvxpy_program import cvxpy_program
+from cvxstructreg.reductions.kernel_to_linear import KernelToLinear
+from cvxstructreg.reductions.reduction import Point, Reduction, reduced
+from cvxstructreg.reductions.sum_to_zero_program import row_coordinates
 from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.quiet import QuietProblem
-from cvxstructreg.solvers.iterate import Iterate, Refusal, SolverFailedError
+from cvxstructreg.solvers.iterate import Iterate, SolverFailedError
+from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
 NAME = "cvxpy"
-ITERATES = False  # CVXPY reports only its end
-ROUGH_ZEROS = True
-ON_KERNELS = True  # it changes the coordinates itself, where the problem has no better ones
 
 #: Factors of the accuracies: looser ones are tried when the solver fails, tighter ones when the certificate asks.
 LOOSER = (10.0, 100.0)
@@ -53,11 +54,6 @@ def installed() -> frozenset[str]:
     return frozenset(cp.installed_solvers())
 
 
-def accepts(problem: Problem) -> Refusal | None:
-    """Everything."""
-    return None
-
-
 def run(
     problem: Problem,
     start: Iterate,
@@ -75,13 +71,14 @@ def run(
     if name not in installed():
         known = ", ".join(sorted(installed()))
         raise ValueError(f"CVXPY has no solver {cvxpy_solver!r} installed; there are {known}")
-    taken = problem if problem.has_few_coordinates else problem.linear()
+    # CVXPY takes few coordinates of its own where a problem has them, else a linear model
+    reduction = reduced(problem, () if row_coordinates(problem) is not None else (KernelToLinear,))
     base = DEFAULTS.get(name, {}) | (cvxpy_options or {})
     adjustable = () if cvxpy_options else ACCURACIES.get(name, ())
     units = _units(problem) if adjustable else _units(problem)[:1]
     reason = ""
     for unit in units:
-        program = _Program(problem, taken, unit, name)
+        program = _Program(problem, reduction, unit, name)
         try:
             yield from program.points(base, adjustable, last=unit == units[-1])
         except SolverFailedError as failure:
@@ -93,11 +90,11 @@ def run(
 class _Program:
     """A problem as CVXPY takes it, with its objective divided by a unit."""
 
-    def __init__(self, problem: Problem, taken: Problem, unit: float, name: str) -> None:
-        self.problem, self.taken, self.unit, self.name = problem, taken, unit, name
-        program, self.theta, self.b, self.links = taken.cvxpy_parts(copies=True)
-        objective = cp.Minimize(program.objective.args[0] / unit)
-        self.program = QuietProblem(objective, program.constraints)  # of inaccuracy the certificate says more
+    def __init__(self, problem: Problem, reduction: Reduction, unit: float, name: str) -> None:
+        self.problem, self.reduction, self.unit, self.name = problem, reduction, unit, name
+        self.form = form = cvxpy_program(reduction.problem, copies=True)
+        objective = cp.Minimize(form.program.objective.args[0] / unit)
+        self.program = QuietProblem(objective, form.program.constraints)  # of inaccuracy the certificate says more
         if deadline.remaining() < math.inf:  # the limit of the solver itself is known after compiling only
             with contextlib.suppress(cp.SolverError):  # whatever is wrong is said when it is solved
                 self.program.get_problem_data(name)
@@ -123,24 +120,22 @@ class _Program:
             yield self._point(exhausted=last and factor == tighter[-1])
 
     def _point(self, exhausted: bool) -> Iterate:
-        problem, taken, parts = self.problem, self.taken, self.taken.normal_form
-        weights = np.array(self.theta.value, dtype=float)
+        taken, parts, form = self.reduction.problem, self.reduction.problem.normal_form, self.form
+        weights = np.array(form.theta.value, dtype=float)
         if parts.separable is not None:  # a conic solution misses bounds by its tolerance
             weights = np.clip(weights, parts.separable.lower, parts.separable.upper)
         for piece in parts.weight_pieces:
             weights = _into_domain(taken, piece.number, weights)
-        if taken is not problem and problem.has_factor_coordinates:
-            assert isinstance(problem.model, Kernel)
-            weights = problem.model.lift(weights)
-        intercept = np.zeros(problem.n_outputs) if self.b is None else np.array(self.b.value, dtype=float).ravel()
+        intercept = np.zeros(taken.n_outputs) if form.b is None else np.array(form.b.value, dtype=float).ravel()
         dual = {}
         for piece in parts.pieces:
-            link = self.links.get(piece.number)
+            link = form.links.get(piece.number)
             if link is not None and link.dual_value is not None:
                 u = self.unit * np.array(link.dual_value, dtype=float).reshape(link.shape)
                 # multipliers of zero sums, where the problem has them, are no part of the term
                 dual[piece.number] = centred(u) if u.shape[1] > 1 and piece.atom.can("centred_hinges") else u
-        return Iterate(weights, intercept, dual, exhausted=exhausted)
+        point = self.reduction.lift(Point(weights, intercept, dual))
+        return Iterate(point.theta, point.b, dict(point.dual), exhausted=exhausted)
 
 
 def _units(problem: Problem) -> tuple[float, ...]:
@@ -189,3 +184,6 @@ def _into_domain(problem: Problem, number: int, weights: np.ndarray) -> np.ndarr
     if term.target == "weights" and not np.isfinite(term.atom.value(weights)):
         return term.atom.prox(weights, 1e-12)
     return weights
+
+
+SOLVER = Solver(NAME, run, coordinates=AS_GIVEN, rough_zeros=True)

@@ -1,67 +1,151 @@
-"""The solvers, in the order in which ``solver="auto"`` asks them; CVXPY accepts everything and is the last."""
+"""The solvers, in the order in which ``solver="auto"`` considers them; CVXPY accepts everything and is the last."""
 
 from __future__ import annotations
 
-from types import ModuleType
+import difflib
+import inspect
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers import reference
 from cvxstructreg.solvers.general import admm, proximal_gradient
 from cvxstructreg.solvers.groups import group_descent, group_newton, sentence_admm
-from cvxstructreg.solvers.iterate import Refusal
 from cvxstructreg.solvers.kernels import augmented_lagrangian, kernel_cg, warped_kernel
 from cvxstructreg.solvers.lasso import irls, working_set
 from cvxstructreg.solvers.multiclass import douglas_rachford, hinge_newton
 from cvxstructreg.solvers.smooth import lbfgs, truncated_newton
+from cvxstructreg.solvers.solver import Solver
 
-SOLVERS: tuple[ModuleType, ...] = (
-    hinge_newton,
-    douglas_rachford,
-    kernel_cg,
-    warped_kernel,
-    augmented_lagrangian,
-    truncated_newton,
-    working_set,
-    group_descent,
-    group_newton,
-    lbfgs,
-    irls,
-    proximal_gradient,
-    admm,
-    sentence_admm,
-    reference,
+#: The last resort of ``auto``.
+REFERENCE = reference.SOLVER
+
+_OWN: tuple[Solver, ...] = (
+    hinge_newton.SOLVER,
+    douglas_rachford.SOLVER,
+    kernel_cg.SOLVER,
+    warped_kernel.SOLVER,
+    augmented_lagrangian.SOLVER,
+    truncated_newton.SOLVER,
+    working_set.SOLVER,
+    group_descent.SOLVER,
+    group_newton.SOLVER,
+    lbfgs.SOLVER,
+    irls.SOLVER,
+    proximal_gradient.SOLVER,
+    admm.SOLVER,
+    sentence_admm.SOLVER,
+    REFERENCE,
 )
+_solvers = _OWN  # replaced as a whole, so that other threads see the old or the new tuple
 
-#: The last resort of ``auto``, and the methods of papers that others are compared with: these come after it.
-REFERENCE = reference
-BASELINES = frozenset({lbfgs.NAME, irls.NAME, sentence_admm.NAME})
+
+def solvers() -> tuple[Solver, ...]:
+    """All solvers, in order."""
+    return _solvers
 
 
 def names() -> tuple[str, ...]:
     """The names of all solvers, in order."""
-    return tuple(solver.NAME for solver in SOLVERS)
+    return tuple(solver.name for solver in _solvers)
 
 
-def accepting(problem: Problem) -> tuple[ModuleType, ...]:
+def register(solver: Solver, before: str = REFERENCE.name) -> AbstractContextManager[Solver]:
+    """Add a solver: ``problem.solve(solver.name)``, ``verify`` and ``auto`` then know it.
+
+    Parameters
+    ----------
+    solver : Solver
+        The solver, under a name that is not taken.
+    before : str
+        The solver in front of which ``auto`` considers the new one. By default the new solver comes after all solvers
+        of the library and before CVXPY, so that ``auto`` takes it only where no other fast solver accepts.
+
+    Returns
+    -------
+    context manager
+        Used in a ``with`` statement, it removes the solver at the end of the block. Otherwise the solver stays until
+        :func:`unregister`.
+
+    Examples
+    --------
+    >>> import cvxstructreg as csr
+    >>> def stay(problem, start, tol):
+    ...     yield start
+    >>> with csr.solvers.register(csr.solvers.Solver("stay", stay)):
+    ...     "stay" in csr.solvers.names()
+    True
+    >>> "stay" in csr.solvers.names()
+    False
+    """
+    global _solvers
+    if not isinstance(solver, Solver):
+        raise TypeError(f"register takes a Solver, got {type(solver).__name__}; wrap a function as Solver(name, run)")
+    if not isinstance(solver.name, str) or not solver.name or solver.name == "auto":
+        raise ValueError(f"a solver needs a name other than 'auto', got {solver.name!r}")
+    taken = {name for known in _solvers for name in (known.name, *known.aliases)}
+    clash = sorted(taken & {solver.name, *solver.aliases})
+    if clash:
+        raise ValueError(f"there is a solver {clash[0]!r} already; choose another name, or unregister({clash[0]!r})")
+    if not callable(solver.run) or len(inspect.signature(solver.run).parameters) < 3:
+        raise TypeError(f"run of solver {solver.name!r} must be a function (problem, start, tol, **options)")
+    at = names().index(named(before).name)
+    _solvers = (*_solvers[:at], solver, *_solvers[at:])
+    return _registered(solver)
+
+
+@contextmanager
+def _registered(solver: Solver) -> Iterator[Solver]:
+    try:
+        yield solver
+    finally:
+        if solver in _solvers:
+            unregister(solver)
+
+
+def unregister(solver: Solver | str) -> None:
+    """Remove a registered solver. Solvers of the library cannot be removed."""
+    global _solvers
+    known = named(solver) if isinstance(solver, str) else solver
+    if known in _OWN:
+        raise ValueError(f"solver {known.name!r} belongs to the library and cannot be removed")
+    if known not in _solvers:
+        raise ValueError(f"{known!r} is not registered")
+    _solvers = tuple(other for other in _solvers if other is not known)
+
+
+def accepting(problem: Problem) -> tuple[Solver, ...]:
     """The solvers that accept the problem, in order."""
-    return tuple(solver for solver in SOLVERS if solver.accepts(problem) is None)
+    return tuple(solver for solver in _solvers if solver.accepts(problem))
 
 
 def refusals(problem: Problem) -> dict[str, str]:
     """Why each of the other solvers does not, in words."""
-    answers = {solver.NAME: solver.accepts(problem) for solver in SOLVERS}
-    return {name: answer.reason for name, answer in answers.items() if isinstance(answer, Refusal)}
+    answers = {solver.name: solver.refusal(problem) for solver in _solvers}
+    return {name: answer.reason for name, answer in answers.items() if answer is not None}
 
 
-def choose(problem: Problem, name: str) -> ModuleType:
+def named(name: str) -> Solver:
+    """The solver of a name, also of a former one."""
+    for solver in _solvers:
+        if name == solver.name:
+            return solver
+        if name in solver.aliases:
+            warnings.warn(f"solver {name!r} is now called {solver.name!r}", DeprecationWarning, stacklevel=4)
+            return solver
+    close = difflib.get_close_matches(str(name), ("auto", *names()), n=1)
+    hint = f"did you mean {close[0]!r}? There are" if close else "choose from"
+    raise ValueError(f"there is no solver {name!r}; {hint} 'auto', {', '.join(map(repr, names()))}")
+
+
+def choose(problem: Problem, name: str) -> Solver:
     """The solver of that name, or the first that accepts the problem for "auto"."""
     if name == "auto":
-        return next(solver for solver in SOLVERS if solver.accepts(problem) is None)
-    for solver in SOLVERS:
-        if name == solver.NAME:
-            answer = solver.accepts(problem)
-            if answer is not None:
-                others = ", ".join(repr(other.NAME) for other in accepting(problem))
-                raise ValueError(f"solver {name!r} does not accept this problem: {answer.reason}. These do: {others}")
-            return solver
-    raise ValueError(f"there is no solver {name!r}; choose from 'auto', {', '.join(map(repr, names()))}")
+        return next(solver for solver in _solvers if solver.accepts(problem))
+    solver = named(name)
+    answer = solver.refusal(problem)
+    if answer is not None:
+        others = ", ".join(repr(other.name) for other in accepting(problem))
+        raise ValueError(f"solver {name!r} does not accept this problem: {answer.reason}. These do: {others}")
+    return solver

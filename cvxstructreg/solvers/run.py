@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,9 @@ from cvxstructreg.core.solution import Record, Solution
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers import handover
-from cvxstructreg.solvers.found import Found, as_taken, handed_over, lifted
+from cvxstructreg.solvers.found import Found, handed_over, lifted
 from cvxstructreg.solvers.iterate import Iterate, SolverFailedError
+from cvxstructreg.solvers.solver import Solver
 
 #: Iterations of each solver without ``max_iter``.
 DEFAULT_MAX_ITER = 20_000
@@ -48,7 +48,7 @@ class End:
 class Turn:
     """One solver at work, or waiting for its turn."""
 
-    module: ModuleType
+    solver: Solver
     taken: Problem
     steps: Iterator[Iterate]
     stall: handover.Stall | None  # None: it may go on as long as it likes
@@ -62,7 +62,7 @@ class Run:
     def __init__(
         self,
         problem: Problem,
-        first: ModuleType,
+        first: Solver,
         auto: bool,
         tol: float,
         max_iter: int | None,
@@ -110,28 +110,28 @@ class Run:
                 return end
             if end.kind == "stalled":
                 waiting.append(turn)
-            module = next(later, None)
-            if module is None:
-                return self._second_turns(waiting, end, turn.module)
-            self._switch(turn.module, module, end.reason)
-            turn = self._turn(module, self._handed(module), getattr(module, "ACCURATE", {}))
+            solver = next(later, None)
+            if solver is None:
+                return self._second_turns(waiting, end, turn.solver)
+            self._switch(turn.solver, solver, end.reason)
+            turn = self._turn(solver, self._handed(solver), dict(solver.accurate))
 
-    def _second_turns(self, waiting: list[Turn], end: End, before: ModuleType) -> End:
+    def _second_turns(self, waiting: list[Turn], end: End, before: Solver) -> End:
         """Solvers that stalled go on from where they were: nobody else got there."""
         for turn in waiting if self.small else []:
-            self._switch(before, turn.module, f"{end.reason}; no solver is left, {turn.module.NAME} goes on")
-            turn.stall, before = None, turn.module
+            self._switch(before, turn.solver, f"{end.reason}; no solver is left, {turn.solver.name} goes on")
+            turn.stall, before = None, turn.solver
             end = self._worked(turn)
             if self._is_over(end):
                 break
         return end
 
-    def _turn(self, module: ModuleType, start: Iterate, options: dict[str, Any]) -> Turn:
-        taken = as_taken(self.problem, module)
+    def _turn(self, solver: Solver, start: Iterate, options: dict[str, Any]) -> Turn:
+        taken = solver.reduced(self.problem).problem
         stall = None
-        if self.auto and (self.small or module is not self.first):
-            stall = handover.Stall(self.tol, handover.PATIENCE if module is self.first else handover.PATIENCE_NEXT)
-        return Turn(module, taken, module.run(taken, start, self.tol, **options), stall)
+        if self.auto and (self.small or solver is not self.first):
+            stall = handover.Stall(self.tol, handover.PATIENCE if solver is self.first else handover.PATIENCE_NEXT)
+        return Turn(solver, taken, solver.run(taken, start, self.tol, **options), stall)
 
     def _is_over(self, end: End) -> bool:
         """Whether no other solver is to be asked."""
@@ -150,7 +150,7 @@ class Run:
 
     def _worked(self, turn: Turn) -> End:
         """Let a solver work, and say how it ended."""
-        self.final, name = None, turn.module.NAME
+        self.final, name = None, turn.solver.name
         end = End("inaccurate", f"{name} has no more to give")
         try:
             end = self._iterated(turn) or end
@@ -169,11 +169,11 @@ class Run:
         return end
 
     def _iterated(self, turn: Turn) -> End | None:
-        name = turn.module.NAME
+        name = turn.solver.name
         for iterate in turn.steps:
             turn.count += 1
             self.count += 1
-            found = self.latest = Found(iterate, turn.module)
+            found = self.latest = Found(iterate, turn.solver)
             late = deadline.passed()
             over = self.count >= self.max_iter or turn.count >= self.most
             last = late or over or iterate.exhausted
@@ -205,7 +205,7 @@ class Run:
         if not found.is_finite:
             raise SolverFailedError("its weights are no finite numbers")
         certificate = self._keep(turn.taken, found)
-        self._record(certificate, turn.module.NAME)
+        self._record(certificate, turn.solver.name)
         return certificate.error
 
     def _keep(self, taken: Problem, found: Found) -> Certificate:
@@ -231,33 +231,33 @@ class Run:
         if self.callback is not None:
             self.callback(record)
 
-    def _switch(self, before: ModuleType, after: ModuleType, reason: str) -> None:
+    def _switch(self, before: Solver, after: Solver, reason: str) -> None:
         """Put the change of solvers on record, with the best certificate so far."""
         if self.closest is None:
-            self._keep(as_taken(self.problem, before), self._any_point())
+            self._keep(before.reduced(self.problem).problem, self._any_point())
         assert self.closest is not None
-        self._record(self.closest, after.NAME, reason)
+        self._record(self.closest, after.name, reason)
 
     def _any_point(self) -> Found:
         """A point that nobody has certified: the latest, or the start within the bounds."""
         if self.latest is not None and self.latest.is_finite:
             return self.latest
-        found, part = self.start, as_taken(self.problem, self.first).normal_form.separable
+        found, part = self.start, self.first.reduced(self.problem).problem.normal_form.separable
         if part is None:
             return found
         theta = np.clip(found.iterate.theta, part.lower, part.upper)
         return replace(found, iterate=replace(found.iterate, theta=theta))
 
-    def _handed(self, module: ModuleType) -> Iterate:
+    def _handed(self, solver: Solver) -> Iterate:
         """The best point and dual point so far, as the start of the next solver."""
         assert self.best is not None
         dual = (self.prover or self.best).iterate.dual
-        return handed_over(self.problem, self.best, dual, module)
+        return handed_over(self.problem, self.best, dual, solver)
 
     def _solution(self, end: End) -> Solution:
         """The best point in the coordinates of the problem."""
         if end.kind == "interrupted" and self.latest is not None:
-            taken, iterate = as_taken(self.problem, self.latest.module), self.latest.iterate
+            taken, iterate = self.latest.solver.reduced(self.problem).problem, self.latest.iterate
             if self.best is None or taken.value_at(iterate.theta, iterate.b) < self.lowest:
                 self.best, self.final = self.latest, None
         theta, b, certificate = self._final_point()
@@ -273,7 +273,7 @@ class Run:
             objective=certificate.objective,
             certificate=certificate,
             status=status,
-            solver=self.best.module.NAME,
+            solver=self.best.solver.name,
             n_iter=self.count,
             time=deadline.clock() - self.began,
             history=tuple(self.history),
@@ -285,7 +285,7 @@ class Run:
         if self.final is None:
             if self.best is None:
                 self.best = self._any_point()
-            if getattr(self.best.module, "ROUGH_ZEROS", False):
+            if self.best.solver.rough_zeros:
                 self._round_to_zero(self.best)
             theta, b = lifted(self.problem, self.best)
             self.final = theta, b, self._final_certificate(theta, b)
@@ -293,7 +293,7 @@ class Run:
 
     def _round_to_zero(self, best: Found) -> None:
         """Weights that are nearly zero become zero where terms have kinks there and the objective does not rise."""
-        taken, theta, b = as_taken(self.problem, best.module), best.iterate.theta, best.iterate.b
+        taken, theta, b = best.solver.reduced(self.problem).problem, best.iterate.theta, best.iterate.b
         if not theta.any() or (taken.normal_form.separable is None and not taken.normal_form.weight_pieces):
             return
         with deadline.at_least(GRACE), suppress(deadline.OutOfTimeError):

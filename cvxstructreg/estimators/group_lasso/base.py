@@ -12,11 +12,18 @@ from sklearn.utils.validation import check_is_fitted
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
 from cvxstructreg.estimators.alignment import Columns, aligned_groups
+from cvxstructreg.estimators.group_lasso.published_admm import NAME as PUBLISHED
 from cvxstructreg.estimators.group_lasso.published_admm import copies_kept, truncated_admm
 from cvxstructreg.estimators.linear import LinearEstimator
 from cvxstructreg.estimators.selection import SelectedGroup, selected_groups
 from cvxstructreg.groups import Groups
 from cvxstructreg.penalties import L1, GroupLasso
+from cvxstructreg.runtime.quiet import warn
+
+FORMER_SPELLING = (
+    'the published algorithm is now solver="sentence_admm"; solver="admm" with rho or max_iter still means it, but will '
+    "be the general ADMM of problem.solve"
+)
 
 
 class GroupSelection(LinearEstimator):
@@ -46,15 +53,21 @@ class GroupSelection(LinearEstimator):
     @property
     def _is_truncated(self) -> bool:
         """Whether the iterations of the paper are cut short, which is a part of the method."""
-        return self.solver == "admm" and self.max_iter is not None
+        return self._algorithm == PUBLISHED and self.max_iter is not None
+
+    @property
+    def _algorithm(self) -> str:
+        """The solver by its present name: "admm" with options of the published algorithm is its former spelling."""
+        former = self.solver == "admm" and (self.max_iter is not None or self.rho != 1.0)
+        return PUBLISHED if former else self.solver
 
     def _attempt(self, problem: Problem, start: Solution | None = None, verbose: bool = False) -> Solution:
+        if self._algorithm != self.solver:
+            warn(FORMER_SPELLING, FutureWarning, stacklevel=3)
         if self._is_truncated:  # from zero, always: another start would be another model
             return truncated_admm(problem, self.tol, self.max_iter, self.rho, **(self.solver_options or {}))
-        if self.solver == "admm":
-            return self._run_solver(
-                problem, "sentence_admm", {"rho": self.rho, "warm_start": start, "verbose": verbose}
-            )
+        if self._algorithm == PUBLISHED:
+            return self._run_solver(problem, PUBLISHED, {"rho": self.rho, "warm_start": start, "verbose": verbose})
         return super()._attempt(problem, start, verbose)
 
     def _is_unfinished(self, solution: Solution) -> bool:
@@ -64,7 +77,7 @@ class GroupSelection(LinearEstimator):
         super()._keep_results(solutions)
         (solution,) = solutions
         self._groups_kept = self._norms(solution.coef) > 0
-        if self.solver == "admm":
+        if self._algorithm == PUBLISHED:
             strengths = [term.scale for term in solution.problem.terms if isinstance(term.atom, GroupLasso)]
             self._groups_kept = copies_kept(solution, self.groups_, sum(strengths))
 
@@ -74,7 +87,7 @@ class GroupSelection(LinearEstimator):
     def selected_groups(self, names: Sequence[str] | None = None) -> list[SelectedGroup]:
         """The groups that the model keeps, the largest norm first, as rows ``(number, name, norm, features)``.
 
-        A group is kept if some of its weights are not zero. With ``solver="admm"`` it is kept if its copy of the
+        A group is kept if some of its weights are not zero. With ``solver="sentence_admm"`` it is kept if its copy of the
         weights is not zero, as in the paper; the weights themselves rarely agree with the copies there. ``names`` are
         other names for the groups as given.
         """

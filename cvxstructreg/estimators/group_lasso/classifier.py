@@ -23,7 +23,7 @@ class GroupLassoClassifier(GroupSelection, LinearClassifier):
 
     ``solver="auto"`` gives the certified optimum. The published results come from ADMM stopped after few iterations,
     which is another model, in effect a ridge weighted by the number of groups of each feature:
-    ``GroupLassoClassifier(groups, solver="admm", rho=1.0, max_iter=30)`` is that, with rho and max_iter as
+    ``GroupLassoClassifier(groups, solver="sentence_admm", rho=1.0, max_iter=30)`` is that, with rho and max_iter as
     hyperparameters.
 
     Parameters
@@ -44,11 +44,11 @@ class GroupLassoClassifier(GroupSelection, LinearClassifier):
     class_weight : dict or "balanced", optional
         Factors of the sample weights by class; "balanced" gives every class the same total.
     solver : str
-        "auto" (certified optimum), "admm" (the algorithm of the paper), or a solver of the library.
+        "auto" (certified optimum), "sentence_admm" (the algorithm of the paper), or a solver of the library.
     rho : float
-        Penalty of ``solver="admm"``, without meaning for others.
+        Penalty of ``solver="sentence_admm"``, without meaning for others.
     max_iter : int, optional
-        Most iterations. With ``solver="admm"`` this is the truncation of the paper, a part of the method: no warning is
+        Most iterations. With ``solver="sentence_admm"`` this is the truncation of the paper, a part of the method: no warning is
         given then, and ``certificate_`` says how far the result is from the optimum.
     tol, verbose, solver_options
         As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, ``solver_options`` a

@@ -31,7 +31,7 @@ def truncated_admm(problem: Problem, tol: float, max_iter: int, rho: float, **op
         raise ValueError(f"max_iter must be a positive integer, got {max_iter!r}")
     unknown = sorted(set(options) - {"w_tol"})
     if unknown:
-        raise TypeError(f"solver='admm' with max_iter has no option {unknown[0]!r}; it has w_tol")
+        raise TypeError(f"solver='sentence_admm' with max_iter has no option {unknown[0]!r}; it has w_tol")
     began = time.perf_counter()
     module = registry.choose(problem, NAME)
     shape = (problem.model.n_weights, problem.n_outputs)

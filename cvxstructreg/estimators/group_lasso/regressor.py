@@ -32,11 +32,11 @@ class GroupLassoRegressor(GroupSelection, LinearRegressor):
     fit_intercept : bool
         Whether there is a free b, which no term penalises.
     solver : str
-        "auto" (certified optimum), "admm" (the algorithm of the paper), or a solver of the library.
+        "auto" (certified optimum), "sentence_admm" (the algorithm of the paper), or a solver of the library.
     rho : float
-        Penalty of ``solver="admm"``, without meaning for others.
+        Penalty of ``solver="sentence_admm"``, without meaning for others.
     max_iter : int, optional
-        Most iterations. With ``solver="admm"`` this is the truncation of the paper, a part of the method: no warning is
+        Most iterations. With ``solver="sentence_admm"`` this is the truncation of the paper, a part of the method: no warning is
         given then, and ``certificate_`` says how far the result is from the optimum.
     tol, verbose, solver_options
         As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, ``solver_options`` a

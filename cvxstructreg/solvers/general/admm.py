@@ -26,22 +26,12 @@ from cvxstructreg.forms.quadratic_form import to_dense
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.units import power_of_two
 from cvxstructreg.runtime import deadline
-from cvxstructreg.solvers.iterate import Iterate, Refusal
-
-NAME = "admm"
-ITERATES = True
-ROUGH_ZEROS = True
+from cvxstructreg.solvers.iterate import Iterate
+from cvxstructreg.solvers.needs import Proxes
+from cvxstructreg.solvers.solver import Solver
 
 #: Up to this many unknowns the linear system is factorised; beyond, it is solved by conjugate gradients.
 FACTORISE = 3000
-
-
-def accepts(problem: Problem) -> Refusal | None:
-    """Everything whose terms have a prox of their own, after ``split()`` where they have one."""
-    for piece in problem.linear().normal_form.pieces:
-        if not piece.atom.can("prox"):
-            return Refusal(f"{piece.atom!r} has no closed prox")
-    return None
 
 
 @dataclass(eq=False)
@@ -251,3 +241,6 @@ def _iterate(problem: Problem, blocks: list[_Block], x: Array, rho: float, unit:
             theta = block.Z
     dual = {block.number: rho * block.weight * block.multiplier for block in blocks if block.number is not None}
     return Iterate(theta, b, dual)
+
+
+SOLVER = Solver("admm", run, (Proxes(),), rough_zeros=True)

@@ -14,32 +14,14 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.forms.quadratic_form import largest_row_sum
 from cvxstructreg.numerics.arrays import Array
-from cvxstructreg.solvers.iterate import Iterate, Refusal
-
-NAME = "fista"
-ITERATES = True
+from cvxstructreg.solvers.iterate import Iterate
+from cvxstructreg.solvers.needs import OneProx, ScoresCan
+from cvxstructreg.solvers.solver import Solver
 
 #: The shortest step, relative to the first one.
 SHORTEST = 1e-18
 #: The smooth part is taken to be nowhere flatter than this many times flatter than a bound of its curvature.
 FLATTEST = 1e12
-
-
-def accepts(problem: Problem) -> Refusal | None:
-    """Smooth losses, quadratic terms, and one term that is not smooth but has a prox."""
-    parts = problem.linear().normal_form
-    rough = [piece for piece in parts.score_pieces if not piece.is_smooth]
-    if rough:
-        return Refusal(f"{rough[0].atom!r} has no gradient, and its prox is of the scores, not of the weights")
-    others = [problem.linear().terms[piece.number].atom for piece in parts.weight_pieces]
-    names = [type(atom).__name__ for atom in others] + (["L1 or bounds"] if parts.separable is not None else [])
-    if len(names) > 1:
-        return Refusal(f"{' and '.join(names)} are several terms without gradient; it takes one")
-    if others and not others[0].can("prox"):
-        return Refusal(f"{names[0]} has no closed prox of its own")
-    if others and parts.weight_pieces[0].K is not None and not _picks_rows_once(parts):
-        return Refusal(f"the parts of {names[0]} overlap, so that it has no closed prox")
-    return None
 
 
 def _picks_rows_once(parts: NormalForm) -> bool:
@@ -134,3 +116,6 @@ def run(problem: Problem, start: Iterate, tol: float, first_step: float = 1.0) -
         x, momentum = moved, following
         step = min(1.02 * step, longest)  # let the step recover from one bad region
         value, grad = smooth(point)
+
+
+SOLVER = Solver("fista", run, (ScoresCan((("grad",),), "gradient"), OneProx()))

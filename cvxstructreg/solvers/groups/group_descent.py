@@ -22,20 +22,27 @@ from cvxstructreg.certificates.certificate import objective_scale
 from cvxstructreg.certificates.free_directions import refit
 from cvxstructreg.core.model import Linear, Model
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.forms.quadratic_form import to_dense
-from cvxstructreg.forms.row_selection import Selection
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers.groups.block_model import BlockModel, Given, by_rows
 from cvxstructreg.solvers.groups.disjoint_blocks import Ints, blocks_of, quadratic_rows, ratio
-from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.lasso.working_set import as_columns
-from cvxstructreg.solvers.lasso.working_set_rounds import ROUND_OFF, matrix_refusal, rounds
-from cvxstructreg.solvers.smooth.score_curvature import PieceCurvature, is_rowwise
+from cvxstructreg.solvers.lasso.working_set_rounds import ROUND_OFF, rounds
+from cvxstructreg.solvers.needs import GroupNorms, Matrices, NoBounds, NoScoreForms, ScoresCan
+from cvxstructreg.solvers.smooth.score_curvature import PieceCurvature
+from cvxstructreg.solvers.solver import Solver
 
-NAME = "group_descent"
-ITERATES = True
+#: What descent in one group at a time needs of a problem.
+NEEDS = (
+    GroupNorms(disjoint=True),
+    NoBounds(),
+    NoScoreForms(),
+    ScoresCan((("hess_diag",), ("hess_rows",)), "curvature for each row (hess_diag or hess_rows)", rowwise=True),
+    Matrices(),
+)
+
 
 #: The smallest working set, in features; else it is a multiple of the support.
 SMALLEST_SET, GROWTH = 100, 2.0
@@ -43,32 +50,6 @@ SMALLEST_SET, GROWTH = 100, 2.0
 INNER, ENOUGH = 0.3, 0.1
 #: Up to this many numbers in X nothing is compiled, unless it is at hand already.
 PLAIN, KERNELS = 5_000, "cvxstructreg.solvers.groups.compiled_group_descent"
-
-
-def accepts(problem: Problem) -> Refusal | None:
-    """Losses with a curvature for each row, absolute values, quadratic terms as matrices, and disjoint groups."""
-    parts = problem.linear().normal_form
-    if not parts.weight_pieces:
-        return Refusal("there are no groups")
-    for piece in parts.weight_pieces:
-        if not piece.atom.can("blocks") or not (piece.K is None or isinstance(piece.K, Selection)):
-            return Refusal(f"{piece.atom!r} is not a sum of norms of groups of weights")
-    if parts.piece_diagonal is None or np.any(parts.piece_diagonal > 1):
-        return Refusal("groups overlap: a step in one of them would not leave the others as they are")
-    if parts.separable is not None and parts.separable.bounded:
-        return Refusal("there are bounds on the weights")
-    return _score_refusal(parts) or matrix_refusal(parts)
-
-
-def _score_refusal(parts: NormalForm) -> Refusal | None:
-    if parts.score_forms:
-        return Refusal("a quadratic term of the scores ties rows together")
-    for piece in parts.score_pieces:
-        if not is_rowwise(piece) or not (piece.atom.can("hess_diag") or piece.atom.can("hess_rows")):
-            return Refusal(f"{piece.atom!r} has no curvature for each row (hess_diag or hess_rows)")
-    if parts.n_outputs > 1 and len(parts.score_pieces) > 1:
-        return Refusal("there are several losses of several outputs; it takes one")
-    return None
 
 
 def run(problem: Problem, start: Iterate, tol: float, max_newton: int = 10, max_epochs: int = 50) -> Iterator[Iterate]:
@@ -273,3 +254,6 @@ def _compiled(model: Model) -> tuple[Any, Columns]:
     from cvxstructreg.solvers.groups import compiled_group_descent
 
     return compiled_group_descent, Columns(model)
+
+
+SOLVER = Solver("group_descent", run, NEEDS)

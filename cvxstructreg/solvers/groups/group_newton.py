@@ -24,10 +24,13 @@ from cvxstructreg.forms.row_selection import Selection
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers.groups.group_subproblem import Design, Ints, Restricted, Stack, Subproblem, Widths, minimise
-from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.iterate import Iterate
+from cvxstructreg.solvers.needs import GroupNorms, NoBounds, ScoresCan
+from cvxstructreg.solvers.solver import Solver
 
-NAME = "group_newton"
-ITERATES = True
+#: What the group solvers for overlapping groups need of a problem.
+NEEDS = (ScoresCan((("grad", "hessp"),), "second derivatives"), NoBounds(), GroupNorms())
+
 
 #: Sweeps of the repair; the least number of features that may join the working set at a time, if the design matrix has
 #: more than a small number of entries: rounds cost more than features there.
@@ -47,26 +50,6 @@ MARGIN, MOST_MARGIN = 0.2, 0.3
 EASE, NO_EASE = 30.0, 0.4
 #: Nothing more is to be had beyond this accuracy.
 FINEST = 1e-14
-
-
-def accepts(problem: Problem) -> Refusal | None:
-    """Smooth losses, absolute values, quadratic terms, and norms of groups of weights (at least one)."""
-    parts = problem.linear().normal_form
-    if not parts.scores_are_smooth:
-        return Refusal("a term of the scores has no Hessian")
-    if parts.separable is not None:
-        part = parts.separable
-        if np.any(np.isfinite(part.lower)) or np.any(np.isfinite(part.upper)):
-            return Refusal("there are bounds on the weights")
-    if not parts.weight_pieces:
-        return Refusal("there are no groups")
-    for piece in parts.weight_pieces:
-        if not piece.atom.can("blocks") or not _picks(piece):
-            return Refusal(
-                f"{piece.atom!r} is not a sum of norms of groups of weights: where a term ties weights together, those "
-                "at zero are not apart from the others, as the working set needs; use solver='admm'"
-            )
-    return None
 
 
 def _picks(piece: Piece) -> bool:
@@ -324,3 +307,6 @@ def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
                 fine *= 0.1
         elif joined <= MANY:
             state.grow_beyond(MARGIN)
+
+
+SOLVER = Solver("group_newton", run, NEEDS)

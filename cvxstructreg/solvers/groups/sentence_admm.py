@@ -19,13 +19,9 @@ from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.units import power_of_two
 from cvxstructreg.runtime import deadline
-from cvxstructreg.solvers.groups.group_newton import accepts
+from cvxstructreg.solvers.groups.group_newton import NEEDS
 from cvxstructreg.solvers.iterate import Iterate
-
-__all__ = ["ACCURATE", "ITERATES", "NAME", "accepts", "run"]
-
-NAME = "sentence_admm"
-ITERATES = True
+from cvxstructreg.solvers.solver import Solver
 
 #: Options for an accurate solution, with which the solver is verified: with the published ones a w is one gradient step
 #: from the last, so that the multipliers creep.
@@ -122,3 +118,6 @@ def _first_step(value: float, grad: Array, grad_b: Array) -> float:
     """A power of two that is at least 2 f / ||f'||^2: not less than 1/L for a nonnegative f of Lipschitz gradient."""
     steepness = float(np.sum(grad**2) + np.sum(grad_b**2))
     return float(np.exp2(np.ceil(np.log2(2.0 * value / steepness)))) if value > 0.0 and steepness > 0.0 else 1.0
+
+
+SOLVER = Solver("sentence_admm", run, NEEDS, accurate=ACCURATE, baseline=True)

@@ -14,19 +14,20 @@ import numpy as np
 from cvxstructreg.certificates.certificate import objective_scale
 from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.core.loss import Loss
-from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.objective import Objective, Term
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.smoothed_hinge import SmoothedHinge
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
-from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.kernels import kernel_cg
 from cvxstructreg.solvers.kernels.labelled_newton import LabelledNewton, balancing_shift
+from cvxstructreg.solvers.needs import FunctionNorm, HoldsEveryWeight, OneLoss, Quadratic, ScoresCan
+from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
-NAME = "multipliers"
-ITERATES = True
-ON_KERNELS = True
+#: What this solver needs of a problem.
+NEEDS = (OneLoss(forms=True), ScoresCan((("hinges",),), "hinges"), Quadratic(), FunctionNorm(), HoldsEveryWeight())
+
 
 #: The rounding at first, in margins; it is made sharper by SHARPEN when the gap falls by less than FALL.
 SIGMA, SHARPEN, FALL = 0.7, 6.0, 0.25
@@ -34,21 +35,6 @@ SIGMA, SHARPEN, FALL = 0.7, 6.0, 0.25
 INNER, FIRST_ACCURACY = 0.1, 1e-2
 #: Newton steps for a smooth problem of a kernel, at the most.
 MAX_NEWTON = 50
-
-
-def accepts(problem: Problem) -> Refusal | None:
-    """One hinge loss and quadratic terms, among them one that is strongly convex in the weights."""
-    kernel = isinstance(problem.model, Kernel)
-    parts = problem.normal_form
-    if len(parts.score_pieces) != 1 or not parts.score_pieces[0].atom.can("hinges"):
-        return Refusal("it takes one hinge loss and quadratic terms of the scores only")
-    if parts.separable is not None or parts.weight_pieces:
-        return Refusal("absolute values, bounds and norms of the weights are not for it")
-    if kernel and not parts.rkhs:
-        return Refusal("it needs the function norm, RKHSNorm(), and no other term on the weights")
-    if not kernel and not parts.ridge.min() > 0:
-        return Refusal("it needs a strongly convex term of all weights, such as Ridge()")
-    return None
 
 
 def run(problem: Problem, start: Iterate, tol: float, sigma: float = SIGMA) -> Iterator[Iterate]:
@@ -64,7 +50,7 @@ def run(problem: Problem, start: Iterate, tol: float, sigma: float = SIGMA) -> I
     inner.__dict__["_null_point"] = null_point(problem)  # what accuracy is relative to, whatever the rounding
     given = start.dual.get(piece.number)
     centre = np.zeros((len(y), 1)) if given is None else np.clip(-y[:, None] * given, 0.0, smooth.weight_column)
-    machine = _Kernels(inner, start) if isinstance(problem.model, Kernel) else _Rows(inner, start, smooth)
+    machine = _Kernels(inner, start) if problem.given.kernel is not None else _Rows(inner, start, smooth)
     gap, accuracy = np.inf, FIRST_ACCURACY
     while True:
         smooth.recentre(centre, sigma * float(smooth.weight_column.max()))
@@ -153,3 +139,6 @@ def _loss_gap(smooth: SmoothedHinge, z: Array, a: Array) -> float:
     """Hinge loss at z minus what the dual point a proves of it."""
     short = 1.0 - smooth.y * z
     return float(np.sum(smooth.weight_column * np.maximum(0.0, short) - a * short))
+
+
+SOLVER = Solver("augmented_lagrangian", run, NEEDS, coordinates=AS_GIVEN, aliases=("multipliers",))

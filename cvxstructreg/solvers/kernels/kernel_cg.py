@@ -26,12 +26,18 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.semidefinite import not_psd
 from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.memory import available_memory
-from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.kernels import warped_kernel
+from cvxstructreg.solvers.needs import FunctionNorm, KernelModel, ScoresCan
+from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
-NAME = "kernel_cg"
-ITERATES = True
-ON_KERNELS = True
+#: What this solver needs of a problem.
+NEEDS = (
+    KernelModel(),
+    FunctionNorm(),
+    ScoresCan((("grad", "hess_diag", "lipschitz"),), "second derivatives row by row", losses=True),
+)
+
 
 #: A product with gram is worth this many of the n columns that a factorisation eliminates: measured, n 500 to 10,000.
 PRODUCTS_PER_ROW = 0.1
@@ -43,24 +49,10 @@ REFRESH_EVERY = 4
 ROUND_OFF, PATIENCE, STEPS_PER_ROW = 1e-13, 5, 10
 
 
-def accepts(problem: Problem) -> Refusal | None:
-    """A Kernel model with the function norm, losses with diagonal Hessians, and quadratic terms of the scores."""
-    if not isinstance(problem.model, Kernel):
-        return Refusal("it is for Kernel models")
-    parts = problem.normal_form
-    if not parts.rkhs:
-        return Refusal("it needs the function norm, RKHSNorm(), and no other term on the weights")
-    for piece in parts.score_pieces:
-        if not isinstance(piece.atom, Loss) or not piece.atom.can("grad", "hess_diag", "lipschitz"):
-            return Refusal(f"{piece.atom!r} is not a loss with second derivatives row by row")
-    return None
-
-
 def run(problem: Problem, start: Iterate, tol: float, direct: bool = True) -> Generator[Iterate, None, None]:
     """``direct`` allows the change to the direct way where conjugate gradients are slow."""
-    model = problem.model
-    assert isinstance(model, Kernel)
-    model.require_psd()
+    model = problem.model.kernel
+    assert model is not None
     budget = _budget(problem) if direct else np.inf
     at = KernelState.of(model, start.theta.copy(), start.b.copy())
     newton = KernelNewton(problem)
@@ -94,7 +86,7 @@ def run(problem: Problem, start: Iterate, tol: float, direct: bool = True) -> Ge
 def _budget(problem: Problem) -> float:
     """Products with gram that cost as much as the direct way; infinite where that has no room or is refused."""
     n = problem.model.n_rows
-    if warped_kernel.accepts(problem) is not None or 20.0 * n * n > available_memory():
+    if not warped_kernel.SOLVER.accepts(problem) or 20.0 * n * n > available_memory():
         return np.inf
     return LEAST_PRODUCTS + PRODUCTS_PER_ROW * n
 
@@ -134,8 +126,8 @@ class KernelNewton:
     """Newton directions and exact line searches for one problem; counts the products with gram."""
 
     def __init__(self, problem: Problem) -> None:
-        assert isinstance(problem.model, Kernel)
-        self.model: Kernel = problem.model
+        assert problem.model.kernel is not None
+        self.model: Kernel = problem.model.kernel
         self.parts: NormalForm = problem.normal_form
         self.lam = self.parts.rkhs
         self.intercept = self.model.intercept
@@ -264,3 +256,6 @@ class KernelNewton:
         slope = self.parts.smooth_score_grad(at.scores)
         along = float(np.vdot(slope, step.scores)) + float(np.vdot(self.parts.function_grad(at.h), step.h))
         return along + 2.0 * self.lam * float(np.vdot(at.theta, step.h))
+
+
+SOLVER = Solver("kernel_cg", run, NEEDS, coordinates=AS_GIVEN)

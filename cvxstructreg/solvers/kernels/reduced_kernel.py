@@ -13,32 +13,20 @@ import numpy as np
 import scipy.linalg
 
 from cvxstructreg.core.loss import Loss
-from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import Piece
 from cvxstructreg.forms.quadratic_form import QuadraticForm
 from cvxstructreg.numerics.arrays import Array
-from cvxstructreg.solvers.iterate import Refusal
 from cvxstructreg.solvers.kernels.warp import GraphOperator, Warp
+from cvxstructreg.solvers.needs import FunctionNorm, KernelModel, OneLoss, Outputs
+
+#: What a problem needs for this reduction to the labelled rows.
+NEEDS = (KernelModel(), FunctionNorm(), OneLoss(forms=True), Outputs(most=1))
 
 #: A warped kernel of single precision whose asymmetry is more than this part of it is not worth correcting.
 ASYMMETRY = 1e-3
 #: Nor is one that is not positive definite with one of these shifts, relative to its largest diagonal entry.
 ROUGH_SHIFTS = (0.0, 1e-7, 1e-6, 1e-5)
-
-
-def refusal(problem: Problem) -> Refusal | None:
-    """Why a problem has no reduced form, in words; None if it has one."""
-    if not isinstance(problem.model, Kernel):
-        return Refusal("it is for Kernel models")
-    parts = problem.normal_form
-    if not parts.rkhs:
-        return Refusal("it needs the function norm, RKHSNorm(), and no other term on the weights")
-    if len(parts.score_pieces) != 1 or not isinstance(parts.score_pieces[0].atom, Loss):
-        return Refusal("it takes one loss and quadratic terms of the scores only")
-    if problem.n_outputs != 1:
-        return Refusal("it takes a single output")
-    return None
 
 
 class ReducedKernel:
@@ -49,8 +37,8 @@ class ReducedKernel:
     """
 
     def __init__(self, problem: Problem, accuracy: float = 0.0, rough: bool = False) -> None:
-        model, parts = problem.model, problem.normal_form
-        assert isinstance(model, Kernel)
+        model, parts = problem.model.kernel, problem.normal_form
+        assert model is not None
         self.piece: Piece = parts.score_pieces[0]
         self.lam = parts.rkhs
         loss = self.piece.atom

@@ -14,17 +14,22 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.certificates.certificate import objective_scale
-from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
-from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.kernels.box_qp import BoxProgram
-from cvxstructreg.solvers.kernels.reduced_kernel import ReducedKernel, refusal
+from cvxstructreg.solvers.kernels.reduced_kernel import NEEDS as REDUCIBLE
+from cvxstructreg.solvers.kernels.reduced_kernel import ReducedKernel
+from cvxstructreg.solvers.needs import ScoresCan
+from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
-NAME = "warped"
-ITERATES = False  # its cost is the factorisation, of which there is one
-ON_KERNELS = True
+#: What this solver needs of a problem.
+NEEDS = (
+    *REDUCIBLE,
+    ScoresCan((("hinges",), ("grad", "hess_diag", "lipschitz")), "hinges and no second derivatives row by row"),
+)
+
 
 #: Without compiler, up to this many labels, the quadratic program is solved by the interior point method; and up to
 #: this many where a graph holds the intercept, which may make it so ill-conditioned that decomposition is slow.
@@ -38,22 +43,8 @@ CORRECTIONS = 3
 COMPILE_FROM = 500
 
 
-def accepts(problem: Problem) -> Refusal | None:
-    """A Kernel model with the function norm, one hinge or twice differentiable loss, and graphs on its examples."""
-    refused = refusal(problem)
-    if refused is not None:
-        return refused
-    atom = problem.normal_form.score_pieces[0].atom
-    if not atom.can("hinges") and not atom.can("grad", "hess_diag", "lipschitz"):
-        return Refusal(f"{atom!r} is neither a hinge nor twice differentiable row by row")
-    return None
-
-
 def run(problem: Problem, start: Iterate, tol: float) -> Generator[Iterate, None, None]:
     """It has no options."""
-    model = problem.model
-    assert isinstance(model, Kernel)
-    model.require_psd()
     hinge = problem.normal_form.score_pieces[0].atom.can("hinges")
     reduced = ReducedKernel(problem, min(MOST_RESIDUAL, RESIDUAL * tol), rough=hinge)
     yield from _points_of(problem, reduced, tol)
@@ -161,3 +152,6 @@ def _smooth(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tu
             break
         a, b, current = a + length * da, b + length * db, reached
     yield *reduced.expand(a, b), None
+
+
+SOLVER = Solver("warped_kernel", run, NEEDS, coordinates=AS_GIVEN, aliases=("warped",))

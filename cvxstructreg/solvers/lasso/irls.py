@@ -15,26 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.runtime import deadline
-from cvxstructreg.solvers.iterate import Iterate, Refusal
-from cvxstructreg.solvers.lasso import working_set
+from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.lasso.quadratic_model import QuadraticModel
-from cvxstructreg.solvers.lasso.working_set import State
-
-NAME = "irls"
-ITERATES = True
-
-
-def accepts(problem: Problem) -> Refusal | None:
-    """One loss with a curvature for each row, one output, absolute values, quadratic terms as matrices."""
-    refusal = working_set.accepts(problem)
-    part = problem.linear().normal_form.separable
-    if refusal is None and part is not None and (np.isfinite(part.lower).any() or np.isfinite(part.upper).any()):
-        return Refusal("there are bounds, for which its coordinate update has no closed form")
-    return refusal
+from cvxstructreg.solvers.lasso.working_set import NEEDS, State
+from cvxstructreg.solvers.needs import L1OrBounds
+from cvxstructreg.solvers.solver import Solver
 
 
 def run(problem: Problem, start: Iterate, tol: float, max_passes: int = 100) -> Iterator[Iterate]:
@@ -54,3 +41,6 @@ def reweight(state: State, tol: float, max_passes: int) -> bool:
     while model.passes < max_passes and model.descend(state.all, tol, 1) > tol and not deadline.passed():
         pass  # one pass at a time: compiled code cannot be interrupted
     return state.backtrack(model)
+
+
+SOLVER = Solver("irls", run, (*NEEDS, L1OrBounds(bounds=False)), baseline=True)

@@ -27,13 +27,22 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import NormalForm, ScaledForm
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
-from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.lasso.deferred_pull import LazyPull
 from cvxstructreg.solvers.lasso.quadratic_model import Coefficients, QuadraticModel
-from cvxstructreg.solvers.lasso.working_set_rounds import ROUND_OFF, matrix_refusal, rounds
+from cvxstructreg.solvers.lasso.working_set_rounds import ROUND_OFF, rounds
+from cvxstructreg.solvers.needs import L1OrBounds, Matrices, OneLoss, Outputs, ScoresCan
+from cvxstructreg.solvers.solver import Solver
 
-NAME = "working_set"
-ITERATES = True
+#: What coordinate descent on a working set needs of a problem.
+NEEDS = (
+    Outputs(most=1),
+    OneLoss(),
+    ScoresCan((("grad", "hess_diag"),), "curvature for each row (hess_diag)"),
+    L1OrBounds(),
+    Matrices(),
+)
+
 
 #: The smallest working set.
 SMALLEST_SET = 100
@@ -45,26 +54,6 @@ ENOUGH = 0.1
 #: Steps of a pass say little about the violation where features are correlated: two Newton steps in a row that leave
 #: more of it than SLOW make the next ones solve their models SHARPER.
 SLOW, SHARPER, SHARPEST = 0.7, 0.1, 0.01
-
-
-def accepts(problem: Problem) -> Refusal | None:
-    """One loss with a curvature for each row, one output, absolute values or bounds, quadratic terms as matrices."""
-    parts = problem.linear().normal_form
-    if problem.n_outputs != 1:
-        return Refusal(f"there are {problem.n_outputs} outputs; it takes one")
-    if len(parts.score_pieces) != 1 or parts.score_forms:
-        return Refusal("it takes one loss and no other term of the scores")
-    piece = parts.score_pieces[0]
-    if not piece.atom.can("grad", "hess_diag"):
-        return Refusal(f"{piece.atom!r} has no curvature for each row (hess_diag)")
-    if piece.K is not None and np.any(piece.forward(np.ones((problem.model.n_rows, 1))) != 1.0):
-        return Refusal("the loss acts on sums or differences of scores")
-    if parts.weight_pieces:
-        other = problem.linear().terms[parts.weight_pieces[0].number].atom
-        return Refusal(f"{other!r} is neither separable nor quadratic")
-    if parts.separable is None:
-        return Refusal("there are no absolute values or bounds, so that no weight is zero and all would be in the set")
-    return matrix_refusal(parts)
 
 
 def run(problem: Problem, start: Iterate, tol: float, max_newton: int = 10, max_epochs: int = 50) -> Iterator[Iterate]:
@@ -333,3 +322,6 @@ def quadratic_columns(parts: NormalForm) -> tuple[tuple[Any, ...], Array]:
 def _same_forms(some: tuple[ScaledForm, ...], others: tuple[ScaledForm, ...]) -> bool:
     """Whether these are the same forms at the same strengths."""
     return [(id(one.form), one.scale) for one in some] == [(id(other.form), other.scale) for other in others]
+
+
+SOLVER = Solver("working_set", run, NEEDS)

@@ -6,11 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import numpy as np
-import scipy.sparse as sp
 
-from cvxstructreg.forms.normal_form import NormalForm
-from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
-from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.iterate import Iterate
 
 #: Rounds without progress before it gives up, and objectives that count as equal.
 STALLED = 5
@@ -47,14 +44,3 @@ def rounds(
         improve(target)
     look(target)
     yield point.iterate(exhausted=True)
-
-
-def matrix_refusal(parts: NormalForm) -> Refusal | None:
-    """Why the quadratic terms of the weights cannot be had as sparse or small matrices, if so."""
-    for scaled in parts.weight_forms:
-        if scaled.form.is_operator:
-            return Refusal("a quadratic term has no sparse matrix, as virtual nodes were eliminated")
-        given = scaled.form.factor if scaled.form.factor is not None else scaled.form.matrix
-        if not sp.issparse(given) and given.shape[1] > DENSE_LIMIT:
-            return Refusal(f"a quadratic term has a dense matrix of more than {DENSE_LIMIT} rows")
-    return None

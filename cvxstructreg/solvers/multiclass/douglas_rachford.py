@@ -18,16 +18,13 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.centred_hinge import centred
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.semidefinite import not_psd
-from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.multiclass import hinge_polish
 from cvxstructreg.solvers.multiclass.anderson import Anderson
 from cvxstructreg.solvers.multiclass.hinge_bounds import Point
-from cvxstructreg.solvers.multiclass.hinge_rows import HingeRows, geometry, refusal
+from cvxstructreg.solvers.multiclass.hinge_rows import NEEDS, HingeRows, geometry
 from cvxstructreg.solvers.multiclass.working_rows import WorkingRows
-
-NAME = "splitting"
-ITERATES = True
-ON_KERNELS = True
+from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
 #: Steps between two looks at the gap; over-relaxation; sigma at first, in units of 1 / (median diagonal of K).
 LOOK, RELAXATION, SIGMA = 10, 1.8, 5.0
@@ -41,11 +38,6 @@ FEW = 0.1
 WEAKER = 20
 #: So many looks without any progress of the gap end the run.
 PATIENCE = 1000
-
-
-def accepts(problem: Problem) -> Refusal | None:
-    """Centred hinges of the scores; quadratic terms for the rest."""
-    return refusal(problem)
 
 
 def run(
@@ -243,3 +235,6 @@ class _Run(WorkingRows):
             self.sigma *= change
             self._factorise()
             self._step()
+
+
+SOLVER = Solver("douglas_rachford", run, NEEDS, coordinates=AS_GIVEN, aliases=("splitting",))

@@ -16,19 +16,17 @@ from collections.abc import Iterator
 import numpy as np
 import scipy.linalg
 
-from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.centred_hinge import centred
 from cvxstructreg.forms.quadratic_form import to_dense
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.memory import require_memory
-from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.multiclass.hinge_bounds import Point
-from cvxstructreg.solvers.multiclass.hinge_rows import HingeRows, LinearGeometry, refusal
+from cvxstructreg.solvers.multiclass.hinge_rows import NEEDS, HingeRows, LinearGeometry
 from cvxstructreg.solvers.multiclass.working_rows import WorkingRows
-
-NAME = "hinge_newton"
-ITERATES = True
+from cvxstructreg.solvers.needs import FewFeatures, LinearModel
+from cvxstructreg.solvers.solver import Solver
 
 #: Features are few up to this number, or up to this part of the labelled rows; they must also be fewer than all rows.
 FEW_FEATURES, PART_OF_ROWS = 32, 0.25
@@ -41,21 +39,6 @@ HOLD = 1e-2
 SUFFICIENT, SHORTEST = 1e-4, 1e-6
 #: So many steps without progress of the gap end the run.
 PATIENCE = 300
-
-
-def accepts(problem: Problem) -> Refusal | None:
-    """Centred hinges of the scores of a linear model with fewer features than rows."""
-    if isinstance(problem.model, Kernel):
-        return Refusal("it is for Linear models")
-    refused = refusal(problem)
-    if refused is not None:
-        return refused
-    d, k = problem.model.n_weights, problem.n_outputs
-    hinges = [piece.atom.centred_hinges(k) for piece in problem.normal_form.score_pieces]
-    labelled = sum(len(h.costs) for h in hinges if h.tau < 0)  # reached at zero weights, as pairs are not
-    if d > max(FEW_FEATURES, PART_OF_ROWS * labelled) or d >= sum(len(h.costs) for h in hinges):
-        return Refusal("it is for features that are few beside the labelled rows; splitting is faster otherwise")
-    return None
 
 
 def run(
@@ -218,3 +201,6 @@ def _newton_step(Phi: Array, curvature: Array, gradient: Array, held: Array, hol
     solved = np.einsum("jrs,sj->rj", inverses, gradient, optimize=True)
     mu, failed = scipy.linalg.lapack.dposv(total, -solved.sum(axis=1))[1:]
     return None if failed else -(solved + np.asarray(inverses @ mu).T)
+
+
+SOLVER = Solver("hinge_newton", run, (LinearModel(), *NEEDS, FewFeatures(FEW_FEATURES, PART_OF_ROWS)))

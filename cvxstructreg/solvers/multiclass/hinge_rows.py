@@ -18,7 +18,6 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms import centred_hinge
 from cvxstructreg.forms.normal_form import NormalForm
@@ -26,31 +25,20 @@ from cvxstructreg.forms.quadratic_form import to_dense
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
 from cvxstructreg.runtime.memory import require_memory
-from cvxstructreg.solvers.iterate import Refusal
 from cvxstructreg.solvers.kernels.warp import GraphOperator, Warp
+from cvxstructreg.solvers.needs import Factorisable, FunctionNorm, HoldsEveryWeight, Outputs, Quadratic, ScoresCan
 
 #: Up to this many weights a quadratic term that is not diagonal is factorised.
 FACTORISE = 3000
-
-
-def refusal(problem: Problem) -> Refusal | None:
-    """Why a problem is not of this form, in words; None if it is."""
-    parts = problem.normal_form
-    if problem.n_outputs < 2:
-        return Refusal("it takes two or more classes")
-    for piece in parts.score_pieces:
-        if not piece.atom.can("centred_hinges"):
-            return Refusal(f"{piece.atom!r} is no sum of hinges of centred scores")
-    if parts.separable is not None or parts.weight_pieces:
-        return Refusal("it takes quadratic terms of the weights only")
-    if isinstance(problem.model, Kernel):
-        return None if parts.rkhs else Refusal("it needs the function norm, RKHSNorm(), and no other weight term")
-    if not np.all(parts.ridge > 0):
-        return Refusal("it needs a quadratic term that holds every weight, such as Ridge()")
-    dense = parts.score_forms or any(scaled.form.diagonal is None for scaled in parts.weight_forms)
-    if dense and problem.model.n_weights > FACTORISE:
-        return Refusal(f"it factorises quadratic terms of at most {FACTORISE} weights")
-    return None
+#: What the solvers of this form need of a problem.
+NEEDS = (
+    Outputs(least=2),
+    ScoresCan((("centred_hinges",),), "form as a sum of hinges of centred scores"),
+    Quadratic(),
+    FunctionNorm(),
+    HoldsEveryWeight(),
+    Factorisable(FACTORISE),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +95,6 @@ class KernelGeometry:
     """
 
     def __init__(self, problem: Problem, rows: HingeRows) -> None:
-        assert isinstance(problem.model, Kernel)
-        problem.model.require_psd()
         self.rows, self.parts, self.gram = rows, problem.normal_form, problem.model.design
         self.lam = self.parts.rkhs
         self.unit = 2.0 * self.lam
@@ -246,4 +232,4 @@ class LinearGeometry:
 
 def geometry(problem: Problem, rows: HingeRows) -> KernelGeometry | LinearGeometry:
     """What the quadratic terms of a problem make of its rows."""
-    return (KernelGeometry if isinstance(problem.model, Kernel) else LinearGeometry)(problem, rows)
+    return (KernelGeometry if problem.given.kernel is not None else LinearGeometry)(problem, rows)

@@ -14,23 +14,16 @@ import numpy as np
 
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.numerics.arrays import Array
-from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.smooth.curvature import Curvature
 from cvxstructreg.solvers.smooth.preconditioners import inverse_root
-from cvxstructreg.solvers.smooth.smooth_objective import SmoothObjective, Span, State, refusal
-
-NAME = "lbfgs"
-ITERATES = True
+from cvxstructreg.solvers.smooth.smooth_objective import NEEDS, SmoothObjective, Span, State
+from cvxstructreg.solvers.solver import Solver
 
 #: Iterations at which weights are scaled anew: the curvature at the start is far from that at the optimum.
 RESCALE_AT = (10, 40)
 #: The least curvature that counts, as a part of that at scores of zero: the squared hinge has none at kept margins.
 LEAST_CURVATURE = 1e-6
-
-
-def accepts(problem: Problem) -> Refusal | None:
-    """Smooth terms of the scores with second derivatives, and quadratic terms of the weights."""
-    return refusal(problem)
 
 
 def run(problem: Problem, start: Iterate, tol: float, memory: int = 10, scaled: bool = True) -> Iterator[Iterate]:
@@ -103,3 +96,6 @@ def _inverse_times(pairs: deque[tuple[Array, Array]], g: Array) -> Array:
     for (s, y), share in zip(pairs, reversed(shares), strict=True):
         q += (share - np.vdot(y, q) / np.vdot(s, y)) * s
     return q
+
+
+SOLVER = Solver("lbfgs", run, NEEDS, baseline=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from cvxstructreg.core.loss import Loss
 from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
@@ -125,9 +124,3 @@ def _diagonal_by_products(piece: Piece, z: Array) -> Array:
     # r * (H r) has the diagonal of H as its mean over random signs r
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=z.shape)
     return np.maximum(signs * piece.atom.hessp(z, signs), 0.0)
-
-
-def is_rowwise(piece: Piece) -> bool:
-    """Whether the piece is a sum over rows of functions of the score of one row."""
-    picks = piece.K is None or (sp.issparse(piece.K) and np.all(np.diff(sp.csr_array(piece.K).indptr) <= 1))
-    return isinstance(piece.atom, Loss) and bool(picks)

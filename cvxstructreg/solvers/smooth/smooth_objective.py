@@ -16,11 +16,14 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
-from cvxstructreg.solvers.iterate import Refusal
+from cvxstructreg.solvers.needs import Quadratic, ScoresCan, acts_by_row
 from cvxstructreg.solvers.smooth import matrix_products
 from cvxstructreg.solvers.smooth.matrix_products import DenseRows, Product, by_rows, squared
 from cvxstructreg.solvers.smooth.quadratic_part import QuadraticPart
-from cvxstructreg.solvers.smooth.score_curvature import ScoreCurvature, is_rowwise
+from cvxstructreg.solvers.smooth.score_curvature import ScoreCurvature
+
+#: What the solvers of this form need of a problem.
+NEEDS = (ScoresCan((("grad", "hessp"),), "second derivatives"), Quadratic())
 
 #: Dense data of so many entries are multiplied in single precision where that will do, if the norms of all columns are
 #: between 1 / SINGLE_RANGE and SINGLE_RANGE.
@@ -31,21 +34,6 @@ LEAST_VARIANCE = 1e-3
 NEGLIGIBLE = 0.1
 #: Minimising over a few directions ends with a step that gains less than this part of the whole.
 LEAST_GAIN = 0.1
-
-
-def refusal(problem: Problem) -> Refusal | None:
-    """Why a problem is not of this form, in words; None if it is."""
-    linear = problem.linear()
-    parts = linear.normal_form
-    for piece in parts.score_pieces:
-        if not piece.atom.can("grad", "hessp"):
-            return Refusal(f"{piece.atom!r} has no second derivatives")
-    if parts.separable is not None:
-        return Refusal("absolute values or bounds on the weights have no gradient")
-    if parts.weight_pieces:
-        name = type(linear.terms[parts.weight_pieces[0].number].atom).__name__
-        return Refusal(f"{name} is not a quadratic function of the weights")
-    return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +72,7 @@ class SmoothObjective:
         self.adjoint = Product(self.design.T if self.shape[1] == 1 else by_rows(self.design.T))
         self.rowwise = (
             self.shape[1] == 1
-            and all(is_rowwise(piece) for piece in self.parts.score_pieces)
+            and all(acts_by_row(piece) for piece in self.parts.score_pieces)
             and all(scaled.form.diagonal is not None for scaled in self.parts.score_forms)
         )
         self.compiled = self.forward.compiled if self.rowwise else None

@@ -18,13 +18,11 @@ from cvxstructreg.certificates.certificate import objective_scale
 from cvxstructreg.certificates.quadratic_conjugate import conjugate_bound, refined_by
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.numerics.arrays import Array
-from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.smooth.conjugate_gradients import NewtonStep
 from cvxstructreg.solvers.smooth.curvature import Curvature
-from cvxstructreg.solvers.smooth.smooth_objective import SmoothObjective, Span, State, refusal
-
-NAME = "newton"
-ITERATES = True
+from cvxstructreg.solvers.smooth.smooth_objective import NEEDS, SmoothObjective, Span, State
+from cvxstructreg.solvers.solver import Solver
 
 #: Newton steps between two points whose scores are computed anew.
 REFRESH_EVERY = 5
@@ -42,11 +40,6 @@ BROKEN, NEAR, PERSISTENCE = 0.25, 0.05, 0.2
 MOST_ROUGH, LONG = 12, 50
 #: Differences of objectives below this part of them have no digits left.
 ROUND_OFF = 1e-10
-
-
-def accepts(problem: Problem) -> Refusal | None:
-    """Smooth terms of the scores with second derivatives, and quadratic terms of the weights."""
-    return refusal(problem)
 
 
 def run(problem: Problem, start: Iterate, tol: float, max_cg: int = 1000) -> Iterator[Iterate]:
@@ -158,3 +151,6 @@ def _doubt(promised: float, kept: float, value: float, least: float) -> float:
     if promised <= ROUND_OFF * abs(value):
         return least  # the difference of two values has no digits left to tell
     return float(np.clip(max(abs(1.0 - kept / promised), least), 1e-8, 1.0))
+
+
+SOLVER = Solver("newton", run, NEEDS)

@@ -1,0 +1,363 @@
+"""What a solver needs of a problem, as data: the test of each need and the words of its refusal stand together.
+
+A need is a small frozen dataclass. ``str(need)`` states the need, :meth:`Need.missing` says why a problem does not meet
+it. All needs look at the normal form of the problem as the user gave it, so that asking costs at most a pass over the
+data: no Gram matrix is factorised for an answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.core.atom import Atom
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.forms.normal_form import Piece
+from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
+from cvxstructreg.forms.row_selection import Selection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@dataclass(frozen=True)
+class Need:
+    """One condition that a problem must meet."""
+
+    def missing(self, problem: Problem) -> str | None:
+        """Why the problem does not meet the condition, in words; None if it does."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class KernelModel(Need):
+    """The scores come from a Kernel model."""
+
+    def __str__(self) -> str:
+        return "a Kernel model"
+
+    def missing(self, problem: Problem) -> str | None:
+        """Linear models are refused."""
+        return "only Kernel models are supported" if problem.given.kernel is None else None
+
+
+@dataclass(frozen=True)
+class LinearModel(Need):
+    """The scores come from a Linear model."""
+
+    def __str__(self) -> str:
+        return "a Linear model"
+
+    def missing(self, problem: Problem) -> str | None:
+        """Kernel models are refused."""
+        return "only Linear models are supported" if problem.given.kernel is not None else None
+
+
+@dataclass(frozen=True)
+class FunctionNorm(Need):
+    """In a Kernel model, the norm of the function is the only term of the weights."""
+
+    def __str__(self) -> str:
+        return "RKHSNorm() as the only term of the weights of a Kernel model"
+
+    def missing(self, problem: Problem) -> str | None:
+        """The first other term is named."""
+        if problem.given.kernel is None or problem.normal_form.rkhs:
+            return None
+        if not any(term.target == "function" and term.scale > 0 for term in problem.terms):
+            return "the function norm RKHSNorm() is missing"
+        other = next(term.atom for term in problem.terms if term.target == "weights" and _counts(term))
+        return f"RKHSNorm() must be the only term of the weights, and there is {other!r}"
+
+
+@dataclass(frozen=True)
+class Outputs(Need):
+    """The number of outputs: one for most losses, one for each class of a multiclass loss."""
+
+    least: int = 1
+    most: int | None = None
+
+    def __str__(self) -> str:
+        if self.least == self.most == 1:
+            return "a single output"
+        return f"{self.least} or more outputs" if self.most is None else f"{self.least} to {self.most} outputs"
+
+    def missing(self, problem: Problem) -> str | None:
+        """The number that there is."""
+        k = problem.n_outputs
+        if self.least <= k and (self.most is None or k <= self.most):
+            return None
+        return f"{self} needed, and there {'is one' if k == 1 else f'are {k}'}"
+
+
+@dataclass(frozen=True)
+class OneLoss(Need):
+    """One loss and no other term of the scores, but quadratic ones if ``forms``."""
+
+    forms: bool = False
+
+    def __str__(self) -> str:
+        return "one loss and no other term of the scores" + (" but quadratic ones" if self.forms else "")
+
+    def missing(self, problem: Problem) -> str | None:
+        """Several losses, or a penalty of the scores."""
+        parts = problem.normal_form
+        pieces = parts.score_pieces
+        if len(pieces) != 1 or not isinstance(pieces[0].atom, Loss) or (parts.score_forms and not self.forms):
+            return f"only {self} is supported"
+        return None
+
+
+@dataclass(frozen=True)
+class ScoresCan(Need):
+    """Every term of the scores that is not quadratic has all capabilities of one of the alternatives."""
+
+    alternatives: tuple[tuple[str, ...], ...]
+    words: str  # what an atom without them lacks
+    losses: bool = False  # whether penalties of the scores are refused
+    rowwise: bool = False  # whether each row must be a function of the score of one row
+
+    def __str__(self) -> str:
+        return f"a loss with {self.words}"
+
+    def missing(self, problem: Problem) -> str | None:
+        """The first atom that lacks them."""
+        for piece in problem.normal_form.score_pieces:
+            able = any(piece.atom.can(*names) for names in self.alternatives)
+            if (
+                not able
+                or (self.losses and not isinstance(piece.atom, Loss))
+                or (self.rowwise and not acts_by_row(piece))
+            ):
+                return f"{piece.atom!r} has no {self.words}"
+        return None
+
+
+@dataclass(frozen=True)
+class NoScoreForms(Need):
+    """No quadratic term of the scores, and one loss if there are several outputs."""
+
+    def __str__(self) -> str:
+        return "no quadratic term of the scores"
+
+    def missing(self, problem: Problem) -> str | None:
+        """Graphs on the examples, or several losses of several outputs."""
+        parts = problem.normal_form
+        if parts.score_forms:
+            return "a quadratic term of the scores couples rows"
+        if parts.n_outputs > 1 and len(parts.score_pieces) > 1:
+            return "several losses of several outputs are not supported"
+        return None
+
+
+@dataclass(frozen=True)
+class Quadratic(Need):
+    """All terms of the weights are quadratic: no L1, no bounds, no norms."""
+
+    def __str__(self) -> str:
+        return "quadratic terms of the weights only"
+
+    def missing(self, problem: Problem) -> str | None:
+        """The first term that is not quadratic."""
+        parts = problem.normal_form
+        if parts.separable is not None:
+            return "L1 and bounds have no gradient; only quadratic terms of the weights are supported"
+        if parts.weight_pieces:
+            name = type(_penalty(problem, parts.weight_pieces[0])).__name__
+            return f"{name} is not a quadratic function of the weights"
+        return None
+
+
+@dataclass(frozen=True)
+class HoldsEveryWeight(Need):
+    """A quadratic term is strongly convex in all weights (of a Linear model; kernels have :class:`FunctionNorm`)."""
+
+    def __str__(self) -> str:
+        return "a quadratic term that holds every weight, such as Ridge()"
+
+    def missing(self, problem: Problem) -> str | None:
+        """Weights without such a term."""
+        if problem.given.kernel is not None:
+            return None
+        parts = problem.normal_form
+        plain = [
+            scaled.scale * scaled.form.diagonal for scaled in parts.weight_forms if scaled.form.diagonal is not None
+        ]
+        if bool(np.all(sum(plain, np.zeros(1)) > 0)) or bool(np.all(parts.ridge > 0)):
+            return None
+        return f"there is no {str(self).removeprefix('a ')}"
+
+
+@dataclass(frozen=True)
+class L1OrBounds(Need):
+    """L1 or bounds, and besides them quadratic terms only; ``bounds`` says whether bounds are supported."""
+
+    bounds: bool = True
+
+    def __str__(self) -> str:
+        return "L1 or bounds" if self.bounds else "L1 without bounds"
+
+    def missing(self, problem: Problem) -> str | None:
+        """No L1, norms beside it, or bounds."""
+        parts = problem.normal_form
+        if parts.weight_pieces:
+            return f"{_penalty(problem, parts.weight_pieces[0])!r} is neither separable nor quadratic"
+        if parts.separable is None:
+            return "there is no L1 and there are no bounds, so that no weight is zero at the optimum"
+        return None if self.bounds else NoBounds().missing(problem)
+
+
+@dataclass(frozen=True)
+class NoBounds(Need):
+    """The weights are not bounded."""
+
+    def __str__(self) -> str:
+        return "no bounds on the weights"
+
+    def missing(self, problem: Problem) -> str | None:
+        """A bound."""
+        part = problem.normal_form.separable
+        return "bounds on the weights are not supported" if part is not None and part.bounded else None
+
+
+@dataclass(frozen=True)
+class GroupNorms(Need):
+    """At least one term is a sum of norms of groups of weights, and all other terms are quadratic or separable."""
+
+    disjoint: bool = False
+
+    def __str__(self) -> str:
+        return "disjoint groups" if self.disjoint else "groups, which may overlap"
+
+    def missing(self, problem: Problem) -> str | None:
+        """No groups, other norms, or groups that overlap."""
+        parts = problem.normal_form
+        if not parts.weight_pieces:
+            return "there are no groups"
+        for piece in parts.weight_pieces:
+            if not piece.atom.can("blocks") or not (piece.K is None or isinstance(piece.K, Selection)):
+                return f"{_penalty(problem, piece)!r} is not a sum of norms of groups of weights"
+        if self.disjoint and (parts.piece_diagonal is None or np.any(parts.piece_diagonal > 1)):
+            return "the groups overlap"
+        return None
+
+
+@dataclass(frozen=True)
+class Matrices(Need):
+    """All quadratic terms of the weights are sparse or small matrices."""
+
+    def __str__(self) -> str:
+        return "quadratic terms with sparse or small matrices"
+
+    def missing(self, problem: Problem) -> str | None:
+        """Virtual nodes, or large dense matrices."""
+        for scaled in problem.normal_form.weight_forms:
+            if scaled.form.is_operator:
+                return "a quadratic term has no sparse matrix, because virtual nodes were eliminated"
+            given = scaled.form.factor if scaled.form.factor is not None else scaled.form.matrix
+            if not sp.issparse(given) and given.shape[1] > DENSE_LIMIT:
+                return f"a quadratic term has a dense matrix of more than {DENSE_LIMIT} rows"
+        return None
+
+
+@dataclass(frozen=True)
+class Factorisable(Need):
+    """Quadratic terms that couple weights have at most ``most`` weights."""
+
+    most: int
+
+    def __str__(self) -> str:
+        return f"at most {self.most} weights if quadratic terms couple weights"
+
+    def missing(self, problem: Problem) -> str | None:
+        """More weights."""
+        parts = problem.normal_form
+        if problem.given.kernel is not None or problem.given.n_weights <= self.most:
+            return None
+        dense = parts.score_forms or any(scaled.form.diagonal is None for scaled in parts.weight_forms)
+        return f"quadratic terms that couple more than {self.most} weights are not supported" if dense else None
+
+
+@dataclass(frozen=True)
+class FewFeatures(Need):
+    """Far fewer features than labelled rows: at most ``always``, or ``part`` of the rows."""
+
+    always: int
+    part: float
+
+    def __str__(self) -> str:
+        return "far fewer features than labelled rows"
+
+    def missing(self, problem: Problem) -> str | None:
+        """Too many features."""
+        k, d = problem.n_outputs, problem.given.n_weights
+        hinges = [piece.atom.centred_hinges(k) for piece in problem.normal_form.score_pieces]
+        labelled = sum(len(h.costs) for h in hinges if h.tau < 0)  # reached at zero weights, unlike pairs
+        if d <= max(self.always, self.part * labelled) and d < sum(len(h.costs) for h in hinges):
+            return None
+        return f"{self} are needed, and there are {d} features for {labelled} labelled rows"
+
+
+@dataclass(frozen=True)
+class Proxes(Need):
+    """Every term that is neither quadratic nor separable has a prox in closed form, after its linear map."""
+
+    def __str__(self) -> str:
+        return "a closed prox for every term"
+
+    def missing(self, problem: Problem) -> str | None:
+        """The first term without one."""
+        for piece in problem.normal_form.pieces:
+            if not piece.atom.can("prox"):
+                return f"{piece.atom!r} has no closed prox"
+        return None
+
+
+@dataclass(frozen=True)
+class OneProx(Need):
+    """At most one term of the weights is not smooth, and that term has a closed prox."""
+
+    def __str__(self) -> str:
+        return "at most one term of the weights without gradient, which has a closed prox"
+
+    def missing(self, problem: Problem) -> str | None:
+        """Several terms, or one whose prox is not closed."""
+        parts = problem.normal_form
+        others = [_penalty(problem, piece) for piece in parts.weight_pieces]
+        names = [type(atom).__name__ for atom in others] + (["L1 or bounds"] if parts.separable is not None else [])
+        if len(names) > 1:
+            return f"{' and '.join(names)} are several terms without gradient; one is supported"
+        if others and not others[0].can("prox"):
+            return f"{names[0]} has no closed prox of its own"
+        if others and parts.weight_pieces[0].K is not None:
+            diagonal = parts.piece_diagonal
+            if diagonal is None or not bool(np.all(diagonal <= 1)):
+                return f"the parts of {names[0]} overlap, so that its prox is not closed"
+        return None
+
+
+def acts_by_row(piece: Piece) -> bool:
+    """Whether the piece is a loss that is a sum over rows of functions of the score of one row."""
+    picks = piece.K is None or (sp.issparse(piece.K) and np.all(np.diff(sp.csr_array(piece.K).indptr) <= 1))
+    return isinstance(piece.atom, Loss) and bool(picks)
+
+
+def unmet(problem: Problem, needs: tuple[Need, ...]) -> Iterator[str]:
+    """The reasons why a problem does not meet the needs, in order."""
+    for need in needs:
+        reason = need.missing(problem)
+        if reason is not None:
+            yield reason
+
+
+def _counts(term: object) -> bool:
+    return bool(getattr(term, "scale", 0) > 0 or getattr(term, "is_constraint", False))
+
+
+def _penalty(problem: Problem, piece: Piece) -> Atom:
+    """The atom of a piece as the user wrote it."""
+    return problem.terms[piece.number].atom
