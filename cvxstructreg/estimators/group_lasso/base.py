@@ -21,8 +21,8 @@ from cvxstructreg.penalties import L1, GroupLasso
 from cvxstructreg.runtime.quiet import warn
 
 FORMER_SPELLING = (
-    'the published algorithm is now solver="sentence_admm"; solver="admm" with rho or max_iter still means it, but will '
-    "be the general ADMM of problem.solve"
+    'the published algorithm is now solver="sentence_admm"; solver="admm" with rho or max_iter still means it, but '
+    "will be the general ADMM of problem.solve"
 )
 
 
@@ -87,9 +87,9 @@ class GroupSelection(LinearEstimator):
     def selected_groups(self, names: Sequence[str] | None = None) -> list[SelectedGroup]:
         """The groups that the model keeps, the largest norm first, as rows ``(number, name, norm, features)``.
 
-        A group is kept if some of its weights are not zero. With ``solver="sentence_admm"`` it is kept if its copy of the
-        weights is not zero, as in the paper; the weights themselves rarely agree with the copies there. ``names`` are
-        other names for the groups as given.
+        A group is kept if some of its weights are not zero. With ``solver="sentence_admm"`` it is kept if its copy of
+        the weights is not zero, as in the paper; the weights themselves rarely agree with the copies there. ``names``
+        are other names for the groups as given.
         """
         check_is_fitted(self)
         return self._group_rows(self._groups_kept, names)

@@ -13,8 +13,8 @@ class GroupLassoClassifierCV(CrossValidated, GroupLassoClassifier):
     """sum_i s_i log(1 + exp(-y_i (x_i'w + b))) + t (lam_group sum_g c_g ||w_g||_2 + lam_l1 ||w||_1), t cross-validated.
 
     :class:`GroupLassoClassifier` with a path of strengths t in every fold, each point started by the one before and
-    certified, and refitted on all rows at the strength chosen. With ``solver="sentence_admm"`` and ``max_iter``, the truncated
-    algorithm of the paper, every point starts from zero.
+    certified, and refitted on all rows at the strength chosen. With ``solver="sentence_admm"`` and ``max_iter``, the
+    truncated algorithm of the paper, every point starts from zero.
 
     Parameters
     ----------
