@@ -105,7 +105,7 @@ def test_no_folder_is_crowded():
         assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text())), folder
 
 
-@pytest.mark.parametrize("part", [*BELOW, "core", "forms", "reductions", "certificates", "losses", "penalties"])
+@pytest.mark.parametrize("part", [*sorted(BELOW), "core", "forms", "reductions", "certificates", "losses", "penalties"])
 def test_the_core_needs_numpy_scipy_and_cvxpy_only(part):
     for path in (PACKAGE / part).rglob("*.py"):
         outside = {module.split(".")[0] for module in imported(path)} - sys.stdlib_module_names

@@ -36,8 +36,8 @@ class GroupLassoRegressor(GroupSelection, LinearRegressor):
     rho : float
         Penalty of ``solver="sentence_admm"``, without meaning for others.
     max_iter : int, optional
-        Most iterations. With ``solver="sentence_admm"`` this is the truncation of the paper, a part of the method: no warning
-        is given then, and ``certificate_`` says how far the result is from the optimum.
+        Most iterations. With ``solver="sentence_admm"`` this is the truncation of the paper, a part of the method.
+        No warning is given then, and ``certificate_`` says how far the result is from the optimum.
     tol, verbose, solver_options
         As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, ``solver_options`` a
         dict of further options such as ``{"time_limit": 10}``.
