@@ -37,8 +37,8 @@ class SentenceGroups(GroupBuilder):
         Drop sentences with fewer words.
     merge : bool
         Whether sentences with the same words become one group. Use False for the published algorithm
-        (``GroupLassoClassifier(solver="sentence_admm")``): it keeps a copy of the weights for every sentence, so its iterates
-        depend on the number of sentences, although the optimum does not.
+        (``GroupLassoClassifier(solver="sentence_admm")``): it keeps a copy of the weights for every sentence, so its
+        iterates depend on the number of sentences, although the optimum does not.
     verbose : bool
         Whether to print progress.
 
