@@ -13,6 +13,7 @@ from cvxstructreg.certificates.certificate import Certificate, WrongBoundError, 
 from cvxstructreg.certificates.no_minimiser import escape
 from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.core.atom import Atom
+from cvxstructreg.reductions.centring import Centring
 
 
 def regression(seed=0, n=30, d=5, shift=0.0):
@@ -291,6 +292,30 @@ def test_dual_points_out_of_balance_prove_nothing():
     with pytest.warns(csr.InaccurateWarning):
         certificate = problem.solve("fista", max_iter=30).certificate
     assert not certificate.lower_bound > attained
+
+
+def test_the_intercept_of_the_optimum_may_be_far_away():
+    """Its column sums of 4e-13 cost as much as the mean of a column that the optimum uses, and the point does not."""
+    problem = csr.Problem(
+        csr.Linear([[14792.379639314506], [14793.36613659046]]),
+        csr.Squared([2423.2265238903587, 2423.8480504511667])
+        + 0.01659571268651395 * csr.LatentGroupLasso(csr.Groups([[0]], 1)),
+    )
+    Centring.settle(problem)  # as with terms on the function, which need the data where they are
+    attained = problem.value([0.5959274714207553], -6391.942047995406)
+    for theta in np.linspace(-1e-6, 1e-6, 50):
+        bound = csr.certify(problem, [theta], 2423.53728717 - 14792.9 * theta, search=False).lower_bound
+        assert bound <= attained * (1.0 + 1e-8)
+        assert bound >= 0.99 * attained
+
+
+def test_terms_of_strength_zero_do_not_keep_data_far_from_zero():
+    rng = np.random.default_rng(0)
+    X, graph = 1e6 + rng.normal(size=(5, 2)), csr.Graph.from_edges([[0, 1]], [1.0], 5)
+    problem = csr.Problem(
+        csr.Linear(X), csr.Squared(rng.normal(size=5)) + csr.L1() + 0.0 * csr.Laplacian(graph).on_function()
+    )
+    assert Centring.apply(problem) is not None
 
 
 def test_a_weight_penalty_of_strength_zero_on_a_kernel_of_low_rank():

@@ -24,6 +24,8 @@ from cvxstructreg.numerics.round_off import REACH, UNIT
 
 #: Column sums that are round-off, relative to the absolute values that they add up.
 BALANCED = 1e-10
+#: What an imbalance may cost, relative to the objective, before the column sums are brought closer to zero.
+CHEAP = 1e-9
 
 
 def lower_bound(
@@ -127,7 +129,12 @@ def _score_dual(
         taken = [u if isinstance(p.atom, Loss) else share * u for p, u in zip(parts.score_pieces, points, strict=True)]
         found = _balanced(parts, theta, share * scores, taken)
         if found is not None:
-            return _with_errors(parts, found, b, objective)
+            charged = _with_errors(parts, found, b, objective)
+            if charged is None or charged.imbalance <= CHEAP * abs(objective):
+                return charged
+            exact = _balanced(parts, theta, share * scores, taken, exactly=True)
+            exact = None if exact is None else _with_errors(parts, exact, b, objective)
+            return charged if exact is None or exact.imbalance >= charged.imbalance else exact
     return None
 
 
@@ -136,7 +143,7 @@ def _with_errors(parts: NormalForm, start: ScoreDual, b: Array, objective: float
 
     Column sums r that are not zero add r'b* to the bound, with the intercepts b* of the optimum. These are taken to be
     within ``REACH`` times the size of the scores without intercept, or of a score that changes the objective by its own
-    size, of the intercepts b.
+    size, of the intercepts b. Such a score may come from a column far from zero, whose mean the intercept takes away.
     """
     error = sum(scaled.grad_error(start.scores) for scaled in parts.score_forms)
     if len(start.points) + len(parts.score_forms) > 1:
@@ -148,10 +155,27 @@ def _with_errors(parts: NormalForm, start: ScoreDual, b: Array, objective: float
         if np.any(np.abs(sums) > BALANCED * np.abs(start.total).sum(axis=0) + REACH * error):
             return None
         unit = score_unit(start.total, objective)
+        if sums.any():
+            unit = max(unit, _largest_mean(parts, unit, objective))
         reach = REACH * np.maximum(np.abs(start.scores - b).max(axis=0), unit)
         imbalance = float(np.sum(np.abs(sums) * reach - sums * b))
         imbalance += error * float(np.sum(reach + np.abs(b)))
     return replace(start, error=error, imbalance=imbalance)
+
+
+def _largest_mean(parts: NormalForm, unit: float, objective: float) -> float:
+    """The largest mean score of one column, at a weight that changes some score by the unit beside its mean.
+
+    No weight of a minimiser costs more than the objective: lam |w| or mu w^2 with its absolute value and its ridge.
+    """
+    means, deviations = parts.column_means
+    most = np.divide(unit, deviations, out=np.zeros_like(means), where=deviations > 0)
+    if parts.separable is not None:
+        lam = np.broadcast_to(parts.separable.weights, parts.shape).min(axis=1)
+        most = np.minimum(most, np.divide(abs(objective), lam, out=np.full_like(most, np.inf), where=lam > 0))
+    ridge = parts.ridge
+    squares = np.divide(abs(objective), ridge, out=np.full_like(most, np.inf), where=ridge > 0)
+    return float(np.max(np.abs(means) * np.minimum(most, np.sqrt(squares)), initial=0.0))
 
 
 def _total(parts: NormalForm, scores: Array, points: Sequence[Array]) -> Array:
@@ -162,10 +186,12 @@ def _total(parts: NormalForm, scores: Array, points: Sequence[Array]) -> Array:
     return total
 
 
-def _balanced(parts: NormalForm, theta: Array, scores: Array, points: list[Array]) -> ScoreDual | None:
+def _balanced(
+    parts: NormalForm, theta: Array, scores: Array, points: list[Array], exactly: bool = False
+) -> ScoreDual | None:
     """The dual points with the first loss moved so that all columns sum to zero, if it can."""
     total = _total(parts, scores, points)
-    if not parts.model.intercept or _in_balance(total):
+    if not parts.model.intercept or (not exactly and _in_balance(total)):
         return ScoreDual(theta, scores, tuple(points), total)
     for number, piece in enumerate(parts.score_pieces):
         if isinstance(piece.atom, Loss) and piece.atom.can("rebalance"):

@@ -31,6 +31,9 @@ from cvxstructreg.runtime.lazy import cached_property
 if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem
 
+#: Columns whose variance is a smaller part of their mean square than this are far from zero; so many are read at once.
+FAR_FROM_ZERO, AT_ONCE = 1e-3, 64
+
 
 @dataclass(frozen=True, eq=False)
 class Piece:
@@ -248,6 +251,27 @@ class NormalForm:
     def keep_column_norms(self, norms: Array) -> None:
         """Take a solver's ``column_norms``, correct to a few digits, unless they are known: they measure round-off."""
         self.__dict__.setdefault("column_norms", norms)
+
+    @cached_property
+    def column_means(self) -> tuple[Array, Array]:
+        """The means and the standard deviations of the columns of the design matrix, kept with the model.
+
+        A deviation that is only round-off is zero.
+        """
+        known = self.model.__dict__
+        if "_column_means" not in known:
+            X, n = self.model.design, self.model.n_rows
+            means = np.asarray(X.sum(axis=0), dtype=float).ravel() / n
+            squares = self.column_norms**2 / n
+            variances = squares - means**2
+            far = np.flatnonzero(variances < FAR_FROM_ZERO * squares)  # the difference has lost digits
+            for some in np.array_split(far, 1 + far.size // AT_ONCE):
+                variances[some] = np.mean((to_dense(X[:, some]) - means[some]) ** 2, axis=0)
+            deviations = np.sqrt(variances)
+            deviations[deviations <= UNIT * np.abs(means)] = 0.0
+            known["_column_means"] = means, deviations
+        means, deviations = known["_column_means"]
+        return means, deviations
 
     @cached_property
     def piece_gram(self) -> Any:

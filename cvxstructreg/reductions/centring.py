@@ -42,7 +42,7 @@ class Centring(Reduction):
         model = problem.given
         if not isinstance(model, Linear) or not model.intercept:
             return None
-        if any(term.target == "values" for term in problem.terms):  # these are scores without intercept
+        if any(term.target == "values" and term.scale > 0 for term in problem.terms):  # scores without intercept
             return None
         moved, columns = _centred_model(model)
         targets = _target_shift(problem)
