@@ -300,7 +300,7 @@ class TestBehaviour:
 
         loss, kernel = csr.MulticlassHinge(Y), csr.Kernel(RBF)
         assert "2 or more outputs" in reason(douglas_rachford, kernel, csr.Hinge(Y % 2) + csr.RKHSNorm())
-        assert "no form as a sum of hinges" in reason(douglas_rachford, kernel, csr.Multinomial(Y) + csr.RKHSNorm())
+        assert "no hinges of centred scores" in reason(douglas_rachford, kernel, csr.Multinomial(Y) + csr.RKHSNorm())
         assert "only quadratic terms of the weights" in reason(douglas_rachford, csr.Linear(X), loss + csr.L1())
         assert "RKHSNorm" in reason(douglas_rachford, kernel, loss + csr.Ridge())
         assert "holds every weight" in reason(douglas_rachford, csr.Linear(X), loss + csr.Ridge(weights=[1.0, 0.0]))

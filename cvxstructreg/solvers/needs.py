@@ -117,12 +117,13 @@ class ScoresCan(Need):
     """Every term of the scores that is not quadratic has all capabilities of one of the alternatives."""
 
     alternatives: tuple[tuple[str, ...], ...]
-    words: str  # what an atom without them lacks
+    words: str  # what the capabilities mean
+    lacks: str = ""  # the words of a refusal, if not "no" and ``words``
     losses: bool = False  # whether penalties of the scores are refused
     rowwise: bool = False  # whether each row must be a function of the score of one row
 
     def __str__(self) -> str:
-        return f"a loss with {self.words}"
+        return f"losses with {self.words}"
 
     def missing(self, problem: Problem) -> str | None:
         """The first atom that lacks them."""
@@ -133,7 +134,7 @@ class ScoresCan(Need):
                 or (self.losses and not isinstance(piece.atom, Loss))
                 or (self.rowwise and not acts_by_row(piece))
             ):
-                return f"{piece.atom!r} has no {self.words}"
+                return f"{piece.atom!r} has {self.lacks or f'no {self.words}'}"
         return None
 
 

@@ -24,10 +24,13 @@ from cvxstructreg.solvers.kernels.reduced_kernel import ReducedKernel
 from cvxstructreg.solvers.needs import ScoresCan
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
+LACKS = "neither hinges nor second derivatives row by row"
 #: What this solver needs of a problem.
 NEEDS = (
     *REDUCIBLE,
-    ScoresCan((("hinges",), ("grad", "hess_diag", "lipschitz")), "hinges and no second derivatives row by row"),
+    ScoresCan(
+        (("hinges",), ("grad", "hess_diag", "lipschitz")), "hinges, or with second derivatives row by row", LACKS
+    ),
 )
 
 

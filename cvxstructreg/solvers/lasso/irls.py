@@ -43,4 +43,5 @@ def reweight(state: State, tol: float, max_passes: int) -> bool:
     return state.backtrack(model)
 
 
-SOLVER = Solver("irls", run, (*NEEDS, L1OrBounds(bounds=False)), baseline=True)
+UNBOUNDED = tuple(L1OrBounds(bounds=False) if need == L1OrBounds() else need for need in NEEDS)
+SOLVER = Solver("irls", run, UNBOUNDED, baseline=True)

@@ -33,7 +33,7 @@ FACTORISE = 3000
 #: What the solvers of this form need of a problem.
 NEEDS = (
     Outputs(least=2),
-    ScoresCan((("centred_hinges",),), "form as a sum of hinges of centred scores"),
+    ScoresCan((("centred_hinges",),), "hinges of centred scores"),
     Quadratic(),
     FunctionNorm(),
     HoldsEveryWeight(),

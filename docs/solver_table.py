@@ -1,0 +1,126 @@
+"""Write docs/solvers.md from the declarations of the solvers: ``python docs/solver_table.py``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import cvxstructreg as csr
+from cvxstructreg.solvers import registry
+from cvxstructreg.solvers.solver import AS_GIVEN
+
+PAGE = Path(__file__).parent / "solvers.md"
+N, D = 12, 4  # rows and features of the small problems that the solvers are asked about
+
+X = np.random.default_rng(0).normal(size=(N, D))
+GRAM = X @ X.T + np.eye(N)
+LABELS = np.arange(N) % 2
+CLASSES = np.arange(N) % 3
+FEATURES = csr.Graph.from_edges([(0, 1), (1, 2), (2, 3)], n_nodes=D)
+EXAMPLES = csr.Graph.from_edges([(i, i + 1) for i in range(N - 1)], n_nodes=N)
+DISJOINT = csr.Groups([[0, 1], [2, 3]], n_features=D)
+OVERLAPPING = csr.Groups([[0, 1, 2], [2, 3]], n_features=D)
+ON_ROWS = csr.Groups([list(range(N // 2)), list(range(N // 2, N))], n_features=N)
+
+LOSSES: dict[str, Any] = {
+    "Logistic": lambda: csr.Logistic(LABELS),
+    "Squared": lambda: csr.Squared(X[:, 0]),
+    "Hinge": lambda: csr.Hinge(LABELS),
+    "SquaredHinge": lambda: csr.SquaredHinge(LABELS),
+    "Multinomial": lambda: csr.Multinomial(CLASSES),
+    "MulticlassHinge": lambda: csr.MulticlassHinge(CLASSES),
+}
+LINEAR: dict[str, Any] = {
+    "Ridge": lambda: csr.Ridge(),
+    "Quadratic + Ridge": lambda: csr.Quadratic(matrix=np.eye(D)) + csr.Ridge(),
+    "FeatureNetwork + Ridge": lambda: csr.FeatureNetwork(FEATURES) + csr.Ridge(),
+    "Laplacian + Ridge": lambda: csr.Laplacian(FEATURES) + csr.Ridge(),
+    "Laplacian on the scores + Ridge": lambda: csr.Laplacian(EXAMPLES).on_scores() + csr.Ridge(),
+    "L1": lambda: csr.L1(),
+    "L1 + Laplacian": lambda: csr.L1() + csr.Laplacian(FEATURES),
+    "NonNegative + Ridge": lambda: csr.NonNegative() + csr.Ridge(),
+    "Box + Laplacian": lambda: csr.Box(-1.0, 1.0) + csr.Laplacian(FEATURES),
+    "GroupLasso, disjoint": lambda: csr.GroupLasso(DISJOINT),
+    "GroupLasso, overlapping + L1": lambda: csr.GroupLasso(OVERLAPPING) + csr.L1(),
+    "LatentGroupLasso": lambda: csr.LatentGroupLasso(OVERLAPPING),
+    "FusedLasso": lambda: csr.FusedLasso(FEATURES),
+    "FusedLasso + L1": lambda: csr.FusedLasso(FEATURES) + csr.L1(),
+}
+PAIRS: dict[str, Any] = {"Dissimilarity + Ridge": lambda: csr.Dissimilarity([(0, 1)]) + csr.Ridge()}
+KERNEL: dict[str, Any] = {
+    "RKHSNorm": lambda: csr.RKHSNorm(),
+    "RKHSNorm + Laplacian on the scores": lambda: csr.RKHSNorm() + csr.Laplacian(EXAMPLES).on_scores(),
+    "RKHSNorm + Laplacian on the function": lambda: csr.RKHSNorm() + csr.Laplacian(EXAMPLES).on_function(),
+    "RKHSNorm + L1": lambda: csr.RKHSNorm() + csr.L1(),
+    "L1": lambda: csr.L1(),
+    "GroupLasso, disjoint": lambda: csr.GroupLasso(ON_ROWS),
+}
+KERNEL_PAIRS: dict[str, Any] = {"RKHSNorm + Dissimilarity": lambda: csr.RKHSNorm() + csr.Dissimilarity([(0, 1)])}
+SEVERAL = ("Multinomial", "MulticlassHinge")
+
+
+def solver_rows() -> list[str]:
+    """One row for each solver: what it needs, and the coordinates it works in."""
+    rows = ["| solver | needs | kernel models | note |", "|---|---|---|---|"]
+    for solver in registry.solvers():
+        needs = "; ".join(str(need) for need in solver.needs) or "nothing"
+        kernels = "as given" if solver.coordinates == AS_GIVEN else "on a factor of gram, or gram as the data"
+        if any(str(need) == "a Linear model" for need in solver.needs):
+            kernels = "refused"
+        notes = ["published method, for comparison"] if solver.baseline else []
+        notes += [f"formerly `{name}`" for name in solver.aliases]
+        rows.append(f"| `{solver.name}` | {needs} | {kernels} | {'; '.join(notes)} |")
+    return rows
+
+
+def cell(model: csr.Linear | csr.Kernel, objective: Any) -> str:
+    """The solvers that accept a problem, in the order of ``auto``; CVXPY accepts all and is left out."""
+    accepting = [solver.name for solver in registry.accepting(csr.Problem(model, objective))][:-1]
+    return ", ".join(f"`{name}`" for name in accepting) or "`cvxpy` only"
+
+
+def problem_rows(model: csr.Linear | csr.Kernel, penalties: dict[str, Any], pairs: dict[str, Any]) -> list[str]:
+    """A table of penalties by losses."""
+    rows = [f"| penalty | {' | '.join(LOSSES)} |", "|---|" + "---|" * len(LOSSES)]
+    for name, penalty in {**penalties, **pairs}.items():
+        cells = [
+            "" if name in pairs and loss not in SEVERAL else cell(model, make() + penalty())
+            for loss, make in LOSSES.items()
+        ]
+        rows.append(f"| {name} | {' | '.join(cells)} |")
+    return rows
+
+
+def page() -> str:
+    """The whole page."""
+    lines = [
+        "# Which solver solves what",
+        "",
+        "`python docs/solver_table.py` writes this page from the declarations of the solvers, and a test fails if the",
+        "page is out of date. `problem.solve()` takes the first solver that accepts the problem.",
+        "`csr.solvers.accepting(problem)` lists all that do, and `csr.solvers.refusals(problem)` says why others do",
+        "not.",
+        "",
+        "## What each solver needs",
+        "",
+        *solver_rows(),
+        "",
+        "## Linear models",
+        "",
+        f"The solvers that accept each problem, in the order in which `auto` considers them ({N} rows, {D} features).",
+        "`cvxpy` accepts every problem and comes last. An empty cell means that the penalty does not fit the loss.",
+        "",
+        *problem_rows(csr.Linear(X), LINEAR, PAIRS),
+        "",
+        "## Kernel models",
+        "",
+        *problem_rows(csr.Kernel(GRAM, psd=True), KERNEL, KERNEL_PAIRS),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
