@@ -180,7 +180,7 @@ class TestRefusals:
             Graph(SIGNED, ABC, virtual)
 
     def test_virtual_names_without_names(self):
-        with pytest.raises(TypeError, match="'a' is no node index; use integers, or pass the node names"):
+        with pytest.raises(TypeError, match="'a' is not a node index; use integers, or pass the node names"):
             Graph(SIGNED, virtual=["a"])
 
 
@@ -218,7 +218,7 @@ class TestFromEdges:
     def test_no_pairs(self, empty):
         assert Graph.from_edges(empty, n_nodes=3).is_empty
         assert Graph.from_edges(empty, weights=[], names=ABC).n_nodes == 3
-        with pytest.raises(ValueError, match="nothing to infer n_nodes from; pass n_nodes or the names"):
+        with pytest.raises(ValueError, match="cannot infer n_nodes from empty input; pass n_nodes or the names"):
             Graph.from_edges(empty)
 
     def test_edges_of_weight_zero_are_dropped(self):

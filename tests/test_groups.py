@@ -166,7 +166,7 @@ class TestRefusals:
             (
                 {"lists": [["a"]]},
                 TypeError,
-                "'a' is no feature index; use integers, or pass the feature names",
+                "'a' is not a feature index; use integers, or pass the feature names",
             ),
             ({"lists": [[0.0, 1.0]]}, TypeError, "integer indices or names, not float64 values"),
             (

@@ -621,7 +621,7 @@ def test_bad_labels_graphs_and_strengths():
     gram = np.eye(4)
     with pytest.raises(ValueError, match="y has only one class"):
         csr.Hinge([1], rows=[2])
-    with pytest.raises(ValueError, match="is about 3 rows, but the model has 4 examples"):
+    with pytest.raises(ValueError, match="acts on 3 rows, but the model has 4 examples"):
         problem_of(gram, terms=csr.Laplacian(csr.Graph.from_edges([(0, 1)], n_nodes=3)).on_function())
     with pytest.raises(ValueError, match="must be finite and at least 0 to stay convex, got -1"):
         -1.0 * csr.Laplacian(csr.Graph.from_edges([(0, 1)], n_nodes=4)).on_function()

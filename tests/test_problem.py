@@ -38,7 +38,7 @@ def test_describe_prints_objective_and_conventions(problem):
         "not averaged",
         "no factor 1/2",
         "f = X w + b",
-        "no penalty of the weights touches b",
+        "penalties on the weights do not include b",
     ):
         assert part in text
     html = problem._repr_html_()
@@ -242,7 +242,7 @@ def test_names_in_another_order_are_an_error(data):
 
 
 def test_a_label_that_may_mean_unlabelled_is_an_error():
-    with pytest.raises(ValueError, match=r"label -1 .* rows= "):
+    with pytest.raises(ValueError, match=r"label -1, .* rows="):
         csr.Multinomial([-1, 0, 1, -1])
     assert csr.MulticlassHinge([-1, 0, 1], classes=(-1, 0, 1)).n_outputs == 3
 

@@ -86,7 +86,7 @@ def test_the_loss_of_a_vector_is_not_that_of_a_square():
 
 def test_refusals_name_what_was_given_and_what_is_expected():
     loss = csr.Logistic([1, -1, 1])
-    with pytest.raises(ValueError, match=r"scores of shape \(3, 1\), got \(1, 3\); give one row for each label"):
+    with pytest.raises(ValueError, match=r"scores of shape \(3, 1\), got \(1, 3\); pass one row for each label"):
         loss.value(np.zeros((1, 3)))
     with pytest.raises(ValueError, match=r"got \(2, 1\).*z in Logistic.value has shape \(2,\)"):
         loss.value([0.0, 1.0])

@@ -116,7 +116,7 @@ BAD = {
     "sizes": (
         lambda: WarpedKernel(GRAM[:5, :5], GRAPH),
         ValueError,
-        "is about 40 rows, but the model has 5 examples",
+        "acts on 40 rows, but the model has 5 examples",
     ),
     "negative strength": (lambda: WarpedKernel(GRAM, GRAPH, -1.0), ValueError, "strength must be a finite number"),
     "indefinite": (lambda: WarpedKernel(-GRAM, GRAPH), ValueError, "gram must be positive semidefinite"),

@@ -1,4 +1,4 @@
-"""Atoms: convex, nonnegative functions that a model is written from.
+"""Atoms: the convex, nonnegative functions that objectives are built from.
 
 One letter means one thing everywhere in the package:
 
@@ -8,8 +8,8 @@ One letter means one thing everywhere in the package:
     v, t        prox point and step                lam    a strength
     u           a dual point
 
-Every array that the code of an atom sees has two dimensions, ``(m, k)``: one column for each output. Callers may pass
-``(m,)`` for ``(m, 1)``, and lists: :mod:`cvxstructreg.core.columns` wraps the methods of every atom accordingly.
+Inside an atom every array has the shape ``(m, k)``, with one column for each output. Callers may also pass ``(m,)`` for
+``(m, 1)``, or lists: :mod:`cvxstructreg.core.columns` wraps the methods of every atom.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
-#: What an atom may offer beyond ``expr``. A class offers what it defines; nothing is found out by trying.
+#: The optional methods of an atom. A class has the capabilities that it defines; none is found by trial and error.
 CAPABILITIES = (
     "value",
     "prox",
@@ -61,9 +61,10 @@ CAPABILITIES = (
 
 
 class Atom:
-    """A convex nonnegative function f, defined by :meth:`expr`; all else computes the same thing faster.
+    """A convex, nonnegative function f, defined by :meth:`expr`.
 
-    A subclass must define :meth:`expr`. It may define any of these, each of which is tested against ``expr``:
+    A subclass must define :meth:`expr`. The methods below are optional: they compute with the same function faster, and
+    :func:`cvxstructreg.testing.check_atom` compares each of them with ``expr``.
 
     ========================  ==============================================================================
     ``value(z)``              f(z)
@@ -90,17 +91,17 @@ class Atom:
     #: What the atom acts on in a problem: "weights", "scores" (all rows), "rows" (labelled rows), "values" (the scores
     #: of all rows without intercept) or "function" (the norm of a kernel model).
     target: ClassVar[str] = "weights"
-    #: The objective in one line, as ``Problem.describe`` prints it, and the conventions people ask about.
+    #: The formula that ``Problem.describe`` prints, and the conventions that users ask about.
     formula: ClassVar[str] = "f(w)"
     convention: ClassVar[str] = ""
     capabilities: ClassVar[frozenset[str]] = frozenset()
-    #: An array times an atom is no array of terms: NumPy leaves the product to :meth:`__rmul__`, which refuses it.
+    #: NumPy would make an array of terms of an array times an atom; with None, :meth:`__rmul__` raises an error.
     __array_ufunc__ = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         accept_vectors(cls)
-        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # a dataclass keeps it, and does not write all arrays out
+        cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # so that a dataclass adds none that prints arrays
         own = {name: getattr(cls, name, None) for name in CAPABILITIES}
         defined = {name for name, method in own.items() if method is not getattr(Atom, name, None)}
         cls.capabilities = frozenset(name for name in defined if defined.issuperset(getattr(own[name], "needs", ())))
@@ -112,7 +113,7 @@ class Atom:
 
     def expr(self, z: cp.Expression) -> cp.Expression:
         """The definition: a DCP-convex, nonnegative CVXPY expression of ``z``, an (m, k) expression."""
-        raise TypeError(f"{type(self).__name__} does not define expr(z), which every atom needs")
+        raise TypeError(f"{type(self).__name__} does not define expr(z); every atom needs this method")
 
     if TYPE_CHECKING:  # the optional part of the interface, for type checkers only
 
@@ -143,34 +144,34 @@ class Atom:
         return u
 
     def is_nonnegative(self, shape: tuple[int, int]) -> bool:
-        """Whether f >= 0 is known: for norms, quadratic and separable atoms, else if the signs of ``expr`` show it."""
+        """Whether f >= 0 is known: always for norms, quadratic and separable atoms, else by the sign rules of CVXPY."""
         if self.can("dual_norm") or self.can("quadratic") or self.can("separable"):
             return True
         return bool(self.expr(cp.Variable(shape)).is_nonneg())
 
     @property
     def size(self) -> int | None:
-        """The number of rows m the atom acts on; None if any."""
+        """The number of rows m that the atom acts on; None means any number."""
         return None
 
     @property
     def row_names(self) -> tuple[str, ...] | None:
-        """The names of these rows, if the structure of the atom gives them names."""
+        """The names of these rows, if the graph or the groups of the atom have names."""
         return None
 
     def check_rows(self, m: int, what: str) -> None:
-        """Raise unless the atom can act on m rows, which are ``what`` (the features, the examples ...)."""
+        """Raise unless the atom can act on m rows; ``what`` names them in the message: features, examples."""
         if self.size is not None and self.size != m:
-            raise ValueError(f"{self!r} is about {self.size} rows, but the model has {m} {what}")
+            raise ValueError(f"{self!r} acts on {self.size} rows, but the model has {m} {what}")
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise unless the atom can act on arrays of this shape (m, k)."""
         size = self.size
         if size is not None and size != shape[0]:
-            raise ValueError(f"{self!r} acts on {size} rows, got an array of shape {shape}; give it one row for each")
+            raise ValueError(f"{self!r} acts on {size} rows, got an array of shape {shape}; pass {size} rows")
 
     def value(self, z: Array) -> float:
-        """f(z), here by evaluating ``expr`` (minimised over auxiliary variables where it has some)."""
+        """f(z), by evaluating ``expr``, minimised over its auxiliary variables if there are any."""
         expression = self.expr(cp.Constant(z))
         if not expression.variables():
             return float(expression.value)
@@ -184,17 +185,17 @@ class Atom:
         return float(value)
 
     def prox(self, v: Array, t: float) -> Array:
-        """argmin_x  t f(x) + 1/2 ||x - v||^2, here by a CVXPY problem that is compiled once for each shape."""
+        """argmin_x  t f(x) + 1/2 ||x - v||^2, by a CVXPY problem that is compiled once for each shape."""
         return default_prox(self, v, t)
 
     def __call__(self, z: Any) -> Any:
-        """A CVXPY expression in gives the expression of f; an array in gives its value."""
+        """f as an expression if z is a CVXPY expression, else the number f(z)."""
         columns = as_argument(z)
         self.check_shape(columns.shape)
         return self.expr(columns) if isinstance(columns, cp.Expression) else self.value(columns)
 
     def on_scores(self) -> Term:
-        """The same function of the scores F of all rows instead of the weights."""
+        """The same function, applied to the scores F of all rows instead of the weights."""
         from cvxstructreg.core.objective import Term
 
         if self.target not in ("weights", "scores"):
@@ -202,11 +203,11 @@ class Atom:
         return Term(self, 1.0, "scores")
 
     def on_function(self) -> Term:
-        """The same quadratic function of the values h = F - 1 b' of all rows: the scores without the intercepts."""
+        """The same quadratic function, applied to the values h = F - 1 b' of all rows: scores without intercepts."""
         from cvxstructreg.core.objective import Term
 
         if self.target not in ("weights", "scores") or not self.can("quadratic"):
-            raise ValueError(f"{self!r}.on_function() is for quadratic penalties; on_scores() takes others")
+            raise ValueError(f"{self!r}.on_function() is for quadratic penalties only; use on_scores() for others")
         return Term(self, 1.0, "values")
 
     def __rmul__(self, scale: float) -> Term:
@@ -234,14 +235,14 @@ accept_vectors(Atom)
 
 
 def _is_infinite(expression: cp.Expression) -> bool:
-    """Whether a constant part of the expression is infinite, such as a bound that is not met."""
+    """Whether a constant part of the expression is infinite, such as a violated bound."""
     if expression.is_constant():
         return bool(expression.size == 1 and expression.value == np.inf)
     return any(_is_infinite(argument) for argument in expression.args)
 
 
 def needs(*names: str) -> Callable[[_Method], _Method]:
-    """Mark a default method of a base class, which a subclass offers only with these other capabilities."""
+    """Mark a default method of a base class: a subclass has it only if it defines these other capabilities."""
 
     def marked(method: _Method) -> _Method:
         method.__dict__["needs"] = names
@@ -261,7 +262,7 @@ def as_columns(values: Any, name: str) -> Array:
 
 
 def as_argument(z: Any) -> Any:
-    """An (m, k) CVXPY expression or array of what was given; a vector becomes one column."""
+    """The argument as an (m, k) CVXPY expression or array; a vector becomes one column."""
     if not isinstance(z, cp.Expression):
         return as_columns(z, "z")
     return z if z.ndim == 2 else cp.reshape(z, (z.size, 1), order="F")
@@ -279,7 +280,7 @@ def freeze(instance: Any, **fields: Any) -> None:
 def conjugate(atom: Atom, u: Array) -> float:
     """f*(u) by ``conj``, or by ``dual_norm`` for a norm (0 inside its dual ball up to round-off, else inf).
 
-    Without either it is infinite: the conjugate is no larger, so that what follows from it is true, but proves nothing.
+    Infinite if the atom has neither. The true conjugate is no larger, so a bound from this value is valid but trivial.
     """
     if atom.can("conj"):
         return atom.conj(u)
@@ -289,5 +290,5 @@ def conjugate(atom: Atom, u: Array) -> float:
 
 
 def has_conjugate(atom: Atom) -> bool:
-    """Whether a duality gap can be computed with this atom."""
+    """Whether the atom has a conjugate, which a duality gap needs."""
     return atom.can("conj") or atom.can("dual_norm")

@@ -1,4 +1,4 @@
-"""Checks of what users pass to graphs and groups: names, indices, counts, weights; and words for the errors."""
+"""Checks of user input: names, indices, counts, weights; and helpers for error messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Names = tuple[str, ...] | None
 
 
 def checked_names(names: Iterable[str] | None, count: int | None, kind: str, unique: bool = True) -> Names:
-    """Return the names, if any, as a tuple of str of the right length and (if asked) without repetitions."""
+    """Return the names, if any, as a tuple of strings, after checking their number and (if ``unique``) repetitions."""
     if names is None:
         return None
     if isinstance(names, str):
@@ -32,7 +32,7 @@ def checked_names(names: Iterable[str] | None, count: int | None, kind: str, uni
 
 
 def checked_count(count: int, argument: str) -> int:
-    """Return the count as a plain int, after checking that it is an integer of at least one."""
+    """Return the count as an int, after checking that it is a positive integer."""
     if not isinstance(count, int | np.integer):
         raise TypeError(f"{argument} must be an integer, not {count!r}")
     if count < 1:
@@ -41,18 +41,18 @@ def checked_count(count: int, argument: str) -> int:
 
 
 def inferred_count(count: int | None, names: Names, indices: NDArray[np.int64], argument: str) -> int:
-    """Return the count as given, or else the number of names, or else the largest index plus one."""
+    """Return the given count, else the number of names, else the largest index plus one."""
     if count is not None:
         return checked_count(count, argument)
     if names is not None:
         return len(names)
     if indices.size == 0:
-        raise ValueError(f"there is nothing to infer {argument} from; pass {argument} or the names")
+        raise ValueError(f"cannot infer {argument} from empty input; pass {argument} or the names")
     return max(0, int(indices.max())) + 1
 
 
 def indices_of(items: NDArray[Any], names: Names, kind: str) -> NDArray[np.int64]:
-    """Return a new array of the indices of the items, which are indices already or names to look up."""
+    """Return a new array of indices for items that are indices already or names to look up."""
     if items.size == 0:
         return np.zeros(items.shape, dtype=np.int64)
     if items.dtype.kind in "iu":
@@ -62,7 +62,7 @@ def indices_of(items: NDArray[Any], names: Names, kind: str) -> NDArray[np.int64
         raise TypeError(f"{kind}s must be integer indices or names, not {items.dtype} values; {remedy}")
     given = items.ravel().tolist()
     if names is None:
-        raise TypeError(f"{given[0]!r} is no {kind} index; use integers, or pass the {kind} names as well")
+        raise TypeError(f"{given[0]!r} is not a {kind} index; use integers, or pass the {kind} names as well")
     position = {name: index for index, name in enumerate(names)}
     try:
         found = [position[name] for name in given]
@@ -72,10 +72,10 @@ def indices_of(items: NDArray[Any], names: Names, kind: str) -> NDArray[np.int64
 
 
 def check_range(indices: NDArray[np.int64], count: int, kind: str, where: str | Callable[[int], str]) -> None:
-    """Raise unless all indices are from 0 to count - 1; `where` they stand is a name, or found by position."""
+    """Raise unless all indices are from 0 to count - 1; ``where`` names their place, or finds it by position."""
     outside = (indices < 0) | (indices >= count)
     if outside.any():
-        first = int(np.argmax(outside))  # of the flattened array
+        first = int(np.argmax(outside))  # in the flattened array
         place = where(first) if callable(where) else where
         raise ValueError(
             f"{kind} index {indices.flat[first]} in {place} is out of range for {plural(count, kind)}, "
@@ -84,7 +84,7 @@ def check_range(indices: NDArray[np.int64], count: int, kind: str, where: str | 
 
 
 def real_array(values: Any, what: str) -> NDArray[np.float64]:
-    """Return a new float64 array of the values, which must be real numbers."""
+    """Return the values as a new float64 array, after checking that they are real numbers."""
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{what} must be real numbers, not {array.dtype}; use .real or .astype(float) first")
@@ -92,7 +92,7 @@ def real_array(values: Any, what: str) -> NDArray[np.float64]:
 
 
 def weight_array(weights: ArrayLike | None, count: int, kind: str) -> NDArray[np.float64]:
-    """Return a new array of the weights: ones by default, a scalar repeated, or one for each."""
+    """Return a new array of weights: ones by default, a repeated scalar, or one weight for each."""
     values = real_array(1.0 if weights is None else weights, f"{kind} weights")
     if values.ndim == 0:
         return np.full(count, values)
@@ -103,17 +103,17 @@ def weight_array(weights: ArrayLike | None, count: int, kind: str) -> NDArray[np
 
 
 def index_type(largest: int) -> type[np.signedinteger[Any]]:
-    """Return the integer type in which scipy.sparse keeps indices and counts up to `largest`."""
+    """Return the integer type that scipy.sparse uses for indices and counts up to ``largest``."""
     return np.int32 if largest <= np.iinfo(np.int32).max else np.int64
 
 
 def chosen_names(names: Names, indices: Iterable[int]) -> Names:
-    """Return the names at these indices; None if there are no names."""
+    """Return the names at these indices, or None if there are no names."""
     return None if names is None else tuple(names[index] for index in indices)
 
 
 def show(names: Names, *indices: int) -> str:
-    """Return the names at these indices, quoted, or the indices themselves, for a message."""
+    """Return the quoted names at these indices, or the indices themselves, for a message."""
     return ", ".join(str(index) if names is None else repr(names[index]) for index in indices)
 
 

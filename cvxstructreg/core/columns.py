@@ -1,9 +1,9 @@
-"""Vectors as columns: the array methods of atoms take an array of shape (m,) as one of shape (m, 1).
+"""Vectors as columns: the array methods of atoms treat an array of shape (m,) as one of shape (m, 1).
 
-Every formula of an atom is written for arrays of shape (m, k). With (m,) in place of (m, 1), NumPy would broadcast the
-labels (m, 1) against it, to m x m numbers, and return a wrong value without an error. So each array method of an atom
-is wrapped once, when its class is made: a vector becomes a column, the shape is checked, and an array that comes back
-has the dimensions of the one given.
+Every formula of an atom is written for arrays of shape (m, k). Given (m,) instead of (m, 1), NumPy would broadcast the
+labels (m, 1) against the vector to m x m numbers and return a wrong value without an error. Each array method of an
+atom is therefore wrapped once, when its class is made. The wrapper turns a vector into a column and checks the shape. A
+returned array has as many dimensions as the argument.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from cvxstructreg.core.checks import real_array
 
-#: The array methods of atoms, and how many arguments they take; of ``hessp`` both are arrays, of the others the first.
+#: The array methods of atoms and their numbers of arguments. The first argument is an array; for ``hessp`` both are.
 ARRAY_METHODS = {
     "value": 1,
     "prox": 2,
@@ -36,9 +36,9 @@ _Method = Callable[..., Any]
 
 
 def accept_vectors(cls: type) -> None:
-    """Wrap the array methods that a class defines, so that they take vectors and lists, and check shapes.
+    """Wrap the array methods that a class defines: they then accept vectors and lists, and check shapes.
 
-    A method is wrapped once: what a class inherits or takes over from another atom is left as it is.
+    A method is wrapped once: methods that are inherited or borrowed from another atom stay as they are.
     """
     for name, count in ARRAY_METHODS.items():
         method = getattr(cls, name, None)
@@ -52,9 +52,9 @@ def accept_vectors(cls: type) -> None:
         setattr(cls, name, wrapped)
 
 
-# Solvers call these methods in their loops, mostly with float arrays of two dimensions. For these there is one wrapper
-# for each number of arguments, as ``*arguments`` would take twice the time; all else is left to ``_call``. Arrays from
-# compiled loops have a dtype that is equal to NumPy's own, but another object.
+# Solvers call these methods in their loops, mostly with two-dimensional float arrays. There is one wrapper for each
+# number of arguments, because ``*arguments`` would take twice the time; ``_call`` handles all other input. Arrays from
+# compiled loops have a dtype that equals NumPy's own but is another object.
 
 
 def _of_one_argument(method: _Method) -> _Method:
@@ -96,9 +96,9 @@ def _of_any_arguments(method: _Method) -> _Method:
 
 
 def _call(method: _Method, atom: Any, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """Call the method with its arrays as columns; an array that comes back has the dimensions of the last of them."""
+    """Call the method with its arrays as columns; vectors in give vectors out."""
     signature = inspect.signature(method)
-    if any(x is _MISSING for x in given):  # passed by a name that is not that of the wrapper
+    if any(x is _MISSING for x in given):  # passed under the method's own argument name
         by_position = zip(list(signature.parameters)[1:], given, strict=True)
         named = {name: x for name, x in by_position if x is not _MISSING} | named
         given = ()
@@ -114,7 +114,7 @@ def _call(method: _Method, atom: Any, given: tuple[Any, ...], named: dict[str, A
 
 
 def _columns(atom: Any, z: Any, name: str) -> Any:
-    """The argument as a float array of shape (m, k) that the atom acts on."""
+    """The argument as a float array of shape (m, k), checked against the atom."""
     array = np.asarray(z)
     if array.dtype != _FLOAT:
         array = real_array(array, name)
@@ -126,12 +126,12 @@ def _columns(atom: Any, z: Any, name: str) -> Any:
     try:
         atom.check_shape((array.size, 1))
     except ValueError as error:
-        raise ValueError(f"{error} ({name} has shape {array.shape}, which counts as one column)") from None
+        raise ValueError(f"{error} ({name} has shape {array.shape}, which is treated as one column)") from None
     return array.reshape(-1, 1)
 
 
 def _as_given(result: Any, flat: bool) -> Any:
-    """The columns of a result as vectors, if vectors were given; numbers stay numbers."""
+    """Single columns of a result as vectors if vectors were given; numbers are returned unchanged."""
     if not flat:
         return result
     if isinstance(result, tuple):

@@ -1,4 +1,4 @@
-"""The prox of an atom that defines no other: a CVXPY problem, compiled once for each shape and used by one thread."""
+"""The prox of an atom without a prox of its own: a CVXPY problem, compiled once for each shape and thread."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.quiet import QuietProblem
 
 Array = NDArray[np.float64]
-#: The most that can be had: asked for more, or started where it ended last, Clarabel stalls more often.
+#: The tightest tolerances that work. With tighter ones, or with a warm start, Clarabel stalls more often.
 ACCURACY = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
 
 _Shape = tuple[int, ...]
-#: The idle problems of each atom and shape, by the identity of the atom: atoms need not be hashable, and a pickled atom
-#: leaves its problems behind.
+#: The idle problems of each atom and shape. The key is the identity of the atom: atoms need not be hashable, and must not
+#: be pickled with their problems.
 _IDLE: dict[int, tuple[Any, dict[_Shape, deque[_ProxProblem]]]] = {}
 
 
@@ -46,8 +46,8 @@ class _ProxProblem:
 def default_prox(atom: Any, v: Array, t: float) -> Array:
     """argmin_x  t f(x) + 1/2 ||x - v||^2, from ``expr`` alone.
 
-    A thread takes an idle problem out of the pool, or makes one, and puts it back when it is done: no two threads ever
-    set the parameters of the same problem, and no thread waits for another.
+    A thread takes an idle problem from the pool, or makes a new one, and returns it when done. No two threads ever set
+    the parameters of the same problem, and no thread waits for another.
     """
     idle = _idle_problems(atom, v.shape)
     try:
@@ -55,7 +55,7 @@ def default_prox(atom: Any, v: Array, t: float) -> Array:
     except IndexError:
         problem = _ProxProblem(atom, v.shape)
     found = problem.minimiser(v, t)
-    idle.append(problem)  # not after an error: its state is unknown
+    idle.append(problem)  # not after an error, when its state is unknown
     return found
 
 
@@ -63,6 +63,6 @@ def _idle_problems(atom: Any, shape: _Shape) -> deque[_ProxProblem]:
     key = id(atom)
     entry = _IDLE.get(key)
     if entry is None:
-        # the entry goes with the atom, before another object can have its id
+        # the entry is deleted together with the atom, before another object can have its id
         entry = _IDLE.setdefault(key, (ref(atom, lambda _: _IDLE.pop(key, None)), {}))
     return entry[1].setdefault(shape, deque())

@@ -1,4 +1,4 @@
-"""What a problem says of itself: the exact objective with its conventions."""
+"""Descriptions of a problem: the exact objective with its conventions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def as_text(problem: Problem) -> str:
-    """A few lines of plain text."""
+    """The objective as a few lines of plain text."""
     rows = [_row(problem, term) for term in problem.terms]
     width = max(len(formula) for formula, _ in rows)
     lines = [f"minimize over {_variables(problem)}"]
@@ -25,7 +25,7 @@ def as_text(problem: Problem) -> str:
 
 
 def as_html(problem: Problem) -> str:
-    """The same as a small table."""
+    """The objective as a small HTML table."""
     cells = "".join(
         f"<tr><td style='text-align:left'><code>{'+ ' if number else ''}{html.escape(formula)}</code></td>"
         f"<td style='text-align:left'>{html.escape(note)}</td></tr>"
@@ -71,12 +71,12 @@ def _scores(problem: Problem) -> str:
     model, k = problem.given, problem.n_outputs
     scores = "f" if k == 1 else "F"
     shift = "" if not model.intercept else (" + b" if k == 1 else " + 1 b'")
-    note = "; no penalty of the weights touches b" if model.intercept else "; there is no intercept"
+    note = "; penalties on the weights do not include b" if model.intercept else "; there is no intercept"
     return f"{scores} = {model.name} {model.weights_name}{shift}, {model!r}{note}"
 
 
 def _repair(problem: Problem) -> list[str]:
-    """A line on what was added to the Gram matrix, or on why there is no convex problem."""
+    """A line about the repair of the Gram matrix, or about why the problem is not convex."""
     try:
         model = problem.model
     except ValueError as error:

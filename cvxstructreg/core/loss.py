@@ -1,4 +1,4 @@
-"""What all losses share: labels with an explicit encoding, sample weights, labelled rows."""
+"""The base class of all losses: labels with an explicit encoding, sample weights, labelled rows."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from cvxstructreg.runtime.short_repr import shown_fields
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Loss(Atom):
-    """A sum over labelled rows, each times its sample weight.
+    """A sum over labelled rows, each multiplied by its sample weight.
 
     Parameters
     ----------
     y : array of n labels
         In the order of ``rows``.
     rows : array of n row indices, optional
-        Which rows of the model the labels belong to; all rows, in order, by default.
+        The rows of the model that the labels belong to; by default all rows, in order.
     sample_weight : array of n nonnegative numbers, optional
         Ones by default.
     """
@@ -35,8 +35,8 @@ class Loss(Atom):
     sample_weight: Any = None
 
     target: ClassVar[str] = "rows"
-    #: Whether the loss is smallest at finite scores. The logistic loss is not: it falls forever along a direction that
-    #: separates the classes.
+    #: Whether the loss has its minimum at finite scores. The logistic loss has not: it decreases forever along a
+    #: direction that separates the classes.
     attains_infimum: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -47,18 +47,18 @@ class Loss(Atom):
         freeze(self, y=y, rows=_checked_rows(self.rows, n), sample_weight=_checked_weights(self.sample_weight, n))
 
     def _encode(self, y: Any) -> Array:
-        raise TypeError(f"{type(self).__name__} does not say how labels are encoded")
+        raise TypeError(f"{type(self).__name__} does not define _encode(y), which turns labels into numbers")
 
     @property
     def n_outputs(self) -> int:
-        """Number of score columns k the loss needs."""
+        """Number of score columns k."""
         return 1
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise unless the scores have one row for each label and one column for each output."""
         if shape != (len(self.y), self.n_outputs):
             wanted = (len(self.y), self.n_outputs)
-            raise ValueError(f"{self!r} acts on scores of shape {wanted}, got {shape}; give one row for each label")
+            raise ValueError(f"{self!r} acts on scores of shape {wanted}, got {shape}; pass one row for each label")
 
     @property
     def weight_column(self) -> Array:
@@ -66,20 +66,21 @@ class Loss(Atom):
         return np.asarray(self.sample_weight).reshape(-1, 1)
 
     def into_domain(self, u: Array) -> Array:
-        """u clipped to :meth:`dual_box`, where the loss has one."""
+        """u clipped to :meth:`dual_box`, if the loss has one."""
         return np.clip(u, *self.dual_box()) if self.can("dual_box") else u
 
     def constants(self) -> list[Array]:
-        """Rows of scores, equal for all examples, at which the loss is smallest, or may be if it has no gradient."""
+        """Constant scores that minimise the loss; without a gradient, candidates for such scores."""
         return [np.zeros(self.n_outputs)]
 
     @needs("dual_box")
     def rebalance(self, u: Array, target: Array) -> Array | None:
-        """The u' near u in the domain of the conjugate whose column sums are ``target``; None if there is none.
+        """A u' near u in the domain of the conjugate whose column sums are ``target``; None if there is none.
 
-        A free intercept asks its dual for these sums. This default moves u inside ``dual_box``, so that a class offers
-        it only if it defines ``dual_box``, as a sum over rows of functions of one score can. A loss without gradient
-        needs one of the two methods for a duality gap in a model with intercept.
+        In a model with an intercept, a dual point is feasible only if it has certain column sums. This default shifts u
+        inside ``dual_box``; a class has it only if it defines ``dual_box``, which a sum over rows of functions of one
+        score can. A loss without gradient needs ``dual_box`` or ``rebalance`` for a duality gap in a model with an
+        intercept.
         """
         lower, upper = self.dual_box()
         columns = [shift_into_box(u[:, j], lower[:, j], upper[:, j], float(target[j])) for j in range(u.shape[1])]
@@ -100,7 +101,7 @@ class Loss(Atom):
 
 
 def shift_into_box(u: Array, lower: Array, upper: Array, total: float) -> Array | None:
-    """clip(u - mu, lower, upper) with the mu that makes it sum to ``total``, by safeguarded Newton steps."""
+    """clip(u - mu, lower, upper) with the mu for which the sum is ``total``, by safeguarded Newton steps."""
     finite = np.concatenate([u, lower[np.isfinite(lower)], upper[np.isfinite(upper)], [total]])
     size = float(np.abs(finite).sum())
     slack = 1e-12 * size
@@ -113,7 +114,7 @@ def shift_into_box(u: Array, lower: Array, upper: Array, total: float) -> Array 
         return np.atleast_1d(total - shifted.sum()), np.atleast_1d(float(free))
 
     reach = 4.0 * float(np.abs(finite).max())
-    accuracy = np.array([2e-15 * (float(np.abs(u).sum()) + abs(total))])  # what is left of it in the sum
+    accuracy = np.array([2e-15 * (float(np.abs(u).sum()) + abs(total))])  # the round-off of the sum
     mu = increasing_root(minus_excess, np.array([-reach]), np.array([reach]), np.zeros(1), accuracy)
     return np.clip(u - mu, lower, upper)
 
@@ -128,7 +129,7 @@ def encode_binary(y: Any, classes: Any) -> tuple[Array, tuple[Any, Any]]:
         if not pairs or isinstance(present[0], str):
             raise ValueError(
                 f"labels {_some(present)} are neither 0/1 nor -1/+1; "
-                "say which is which with classes=(negative, positive)"
+                "pass classes=(negative, positive) to say which is which"
             )
         pair: tuple[Any, Any] = (0, 1) if 0 in present else (-1, 1)
     else:
@@ -139,7 +140,7 @@ def encode_binary(y: Any, classes: Any) -> tuple[Array, tuple[Any, Any]]:
         if unknown:
             raise ValueError(f"y has labels {_some(unknown)} that are not in classes={pair}")
     if len(present) < 2:
-        raise ValueError(f"y has only one class, {_some(present)}: a classifier needs examples of both")
+        raise ValueError(f"y has only one class, {_some(present)}; a classifier needs examples of both classes")
     return np.where(labels == pair[1], 1.0, -1.0).reshape(-1, 1), pair
 
 
@@ -149,22 +150,20 @@ def encode_multiclass(y: Any, classes: Any) -> tuple[np.ndarray, tuple[Any, ...]
     present = np.unique(labels).tolist()
     if classes is None and present[0] == -1 and len(present) > 2:
         raise ValueError(
-            "y has the label -1 among others, which often marks unlabelled rows: leave these out and say with rows= "
-            "which rows are labelled, or name all classes with classes= if -1 is one of them"
+            "y contains the label -1, which often marks unlabelled rows; pass labelled rows only, with their "
+            "indices as rows=, or pass all classes as classes= if -1 is one of them"
         )
     if classes is None and labels.dtype.kind == "f" and np.any(labels % 1):
-        raise ValueError(
-            f"labels {_some(present)} are fractions: is this regression? If so use Squared(y), else classes="
-        )
+        raise ValueError(f"labels {_some(present)} are not integers; use Squared(y) for regression, or pass classes=")
     names = tuple(present) if classes is None else classes
     if len(set(names)) != len(names):
-        raise ValueError(f"classes must be different from each other, got {names}")
+        raise ValueError(f"classes must be distinct, got {names}")
     number = {label: index for index, label in enumerate(names)}
     unknown = [label for label in present if label not in number]
     if unknown:
         raise ValueError(f"y has labels {_some(unknown)} that are not in classes={names}")
     if len(names) < 2:
-        raise ValueError(f"y has only one class, {_some(present)}: a classifier needs at least two")
+        raise ValueError(f"y has only one class, {_some(present)}; a classifier needs at least two")
     return np.array([number[label] for label in labels.tolist()]), names
 
 
@@ -180,12 +179,13 @@ def _label_vector(y: Any) -> np.ndarray:
         return labels
     numbers = labels if labels.dtype.kind == "f" else [label for label in labels if isinstance(label, float)]
     if not np.isfinite(numbers).all():
-        raise ValueError("y contains NaN or infinite values; unlabelled rows are left out of rows=, not marked by NaN")
+        raise ValueError("y contains NaN or infinite values; pass labelled rows only, with their indices as rows=")
     if labels.dtype.kind == "O":
         kinds = sorted({type(label).__name__ for label in labels})
         if len(kinds) > 1 or "NoneType" in kinds:
             raise TypeError(
-                f"y mixes {' and '.join(kinds)}; give labels of one type and leave unlabelled rows out of rows="
+                f"y mixes {' and '.join(kinds)}; pass labels of one type; if some rows are unlabelled, "
+                "pass only the labelled ones, with their indices as rows="
             )
     return labels
 
@@ -208,7 +208,7 @@ def _checked_rows(rows: Any, n: int) -> Any:
         return None
     indices = np.asarray(rows)
     if indices.dtype == bool:
-        raise TypeError("rows must be row indices in the order of y; turn a mask into them with np.flatnonzero(mask)")
+        raise TypeError("rows must be row indices in the order of y; convert a mask with np.flatnonzero(mask)")
     if indices.ndim != 1 or indices.size != n:
         raise ValueError(f"rows must have one index for each of the {n} labels, got shape {indices.shape}")
     if not np.issubdtype(indices.dtype, np.integer):
@@ -216,7 +216,7 @@ def _checked_rows(rows: Any, n: int) -> Any:
     if indices.min() < 0:
         raise ValueError("rows must be nonnegative indices")
     if np.unique(indices).size != n:
-        raise ValueError("rows has repeated indices; give a row twice the sample_weight instead")
+        raise ValueError("rows has repeated indices; double the sample_weight of such a row instead")
     return indices.astype(np.int64)
 
 
@@ -229,5 +229,5 @@ def _checked_weights(weights: Any, n: int) -> Array:
     if not np.isfinite(array).all() or (array < 0).any():
         raise ValueError("sample_weight must be finite and nonnegative")
     if not array.any():
-        raise ValueError("sample_weight is zero everywhere: no row would count")
+        raise ValueError("sample_weight is zero everywhere; at least one weight must be positive")
     return array

@@ -1,4 +1,4 @@
-"""The objective as written: a sum of scaled atoms."""
+"""The objective as the user writes it: a sum of scaled atoms."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Term:
     scale: float
     target: str
 
-    __array_ufunc__ = None  # as for atoms
+    __array_ufunc__ = None  # as in Atom
 
     def __post_init__(self) -> None:
         if isinstance(self.scale, bool) or not isinstance(self.scale, Real):
@@ -132,7 +132,7 @@ class Term:
         return self.atom.dual_norm(u) / self.scale
 
     def __call__(self, z: Any) -> Any:
-        """A CVXPY expression in gives the expression of ``scale * f``; an array in gives its value."""
+        """``scale * f`` as an expression if z is a CVXPY expression, else the number ``scale * f(z)``."""
         columns = as_argument(z)
         self.check_shape(columns.shape)
         return self.expr(columns) if isinstance(columns, cp.Expression) else self.value(columns)
@@ -174,7 +174,7 @@ class Objective:
 
     terms: tuple[Term, ...]
 
-    __array_ufunc__ = None  # as for atoms
+    __array_ufunc__ = None  # as in Atom
 
     @classmethod
     def of(cls, item: Any) -> Objective:
@@ -200,7 +200,7 @@ class Objective:
         return cp.sum([term.expr(z) for term in self.terms])
 
     def __call__(self, z: Any) -> Any:
-        """A CVXPY expression in gives an expression; an array in gives the value."""
+        """The sum as an expression if z is a CVXPY expression, else as a number."""
         columns = as_argument(z)
         return self.expr(columns) if isinstance(columns, cp.Expression) else self.value(columns)
 
