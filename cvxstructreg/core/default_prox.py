@@ -18,8 +18,8 @@ Array = NDArray[np.float64]
 ACCURACY = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
 
 _Shape = tuple[int, ...]
-#: The idle problems of each atom and shape. The key is the identity of the atom: atoms need not be hashable, and must not
-#: be pickled with their problems.
+#: The idle problems of each atom and shape. The key is the identity of the atom: atoms need not be hashable, and they
+#: must not be pickled with their problems.
 _IDLE: dict[int, tuple[Any, dict[_Shape, deque[_ProxProblem]]]] = {}
 
 

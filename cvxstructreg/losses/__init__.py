@@ -1,4 +1,4 @@
-"""Losses: sums over labelled rows, times sample weights."""
+"""Losses: sums over labelled rows, weighted by sample weights."""
 
 from cvxstructreg.losses.hinge import Hinge
 from cvxstructreg.losses.logistic import Logistic

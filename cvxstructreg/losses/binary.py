@@ -1,4 +1,4 @@
-"""What the losses of a signed margin share: labels -1/+1 and functions of m_i = y_i f_i."""
+"""The base class of losses of the margin m_i = y_i f_i with labels -1/+1."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BinaryLoss(Loss):
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(np.unique(self.y[self.sample_weight > 0])) < 2:
-            raise ValueError("sample_weight is zero for all of one class: a classifier needs examples of both")
+            raise ValueError("sample_weight is zero for all examples of one class; a classifier needs examples of both")
 
     def _shortfall(self, z: Array) -> Array:
         """(1 - y_i f_i)_+: by how much the margins are below 1."""
@@ -47,7 +47,7 @@ class BinaryLoss(Loss):
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Self, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         return [
             (cls([0, 1, 1, 0, 1]), (5, 1)),
             (cls(["no", "yes", "no", "yes"], sample_weight=[1.0, 2.0, 0.0, 0.5], classes=("no", "yes")), (4, 1)),

@@ -41,7 +41,7 @@ class Hinge(BinaryLoss):
         return float(np.sum(self.weight_column * self._shortfall(z)))
 
     def prox(self, v: Array, t: float) -> Array:
-        """The margin moves up by t s, but not past 1 if it starts below."""
+        """A margin below 1 moves up by t s, but not beyond 1."""
         m = self.y * v
         return self.y * np.maximum(m, np.minimum(m + t * self.weight_column, 1.0))
 
@@ -53,7 +53,7 @@ class Hinge(BinaryLoss):
         return float(-np.sum(a))
 
     def constants(self) -> list[Array]:
-        """The kinks -1 and 1 of a constant score."""
+        """The kinks -1 and 1 of the loss as a function of one common score."""
         return [np.array([-1.0]), np.array([1.0])]
 
     def hinges(self) -> tuple[Array, Array]:

@@ -40,7 +40,7 @@ class Logistic(BinaryLoss):
         return self._weighted_sum(cp.logistic(-self._margin_expr(z)))
 
     def value(self, z: Array) -> float:
-        """sum s log(1 + e^(-yz)), without overflow."""
+        """sum s log(1 + e^(-yz)), computed without overflow."""
         margin = self.y * z
         return float(np.sum(self.weight_column * (np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0))))
 
@@ -49,7 +49,7 @@ class Logistic(BinaryLoss):
         return -self.weight_column * self.y * expit(-self.y * z)
 
     def hess_diag(self, z: Array) -> Array:
-        """s q (1 - q) with q the probability of the other class."""
+        """s q (1 - q), where q is the probability of the other class."""
         q = expit(-self.y * z)
         return self.weight_column * q * (1.0 - q)
 
@@ -81,10 +81,10 @@ class Logistic(BinaryLoss):
         if np.any((q < -1e-12) | (q > 1.0 + 1e-12)) or np.any(u[s == 0]):
             return np.inf
         q = np.clip(q, 0.0, 1.0)
-        return float(np.sum(s * (xlogy(q, q) + xlog1py(1.0 - q, -q))))  # log(1 - q) would lose the digits of a small q
+        return float(np.sum(s * (xlogy(q, q) + xlog1py(1.0 - q, -q))))  # log(1 - q) would lose digits for small q
 
     def constants(self) -> list[Array]:
-        """The logarithm of the odds of the classes."""
+        """The log odds of the classes."""
         positive = float(np.sum(self.sample_weight[self.y[:, 0] > 0]))
         return [np.array([np.log(positive) - np.log(float(np.sum(self.sample_weight[self.y[:, 0] < 0])))])]
 

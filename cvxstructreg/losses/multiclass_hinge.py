@@ -19,9 +19,9 @@ from cvxstructreg.numerics.arrays import Array
 class MulticlassHinge(Loss):
     """sum_i s_i sum_(j != y_i) (F_ij + 1/(k-1))_+ of the centred scores, which sum to zero over the k classes.
 
-    Centring (F minus its row means) builds the sum-to-zero coding in: with any penalty that does not grow when the
-    columns of the weights are centred (ridge, kernel norm, graphs) the optimum is that of the constrained problem
-    ``F 1 = 0`` of Lee, Lin and Wahba (2004).
+    Centring subtracts the row means from F, which gives the sum-to-zero coding. The optimum is that of the problem with
+    the constraint ``F 1 = 0`` (Lee, Lin and Wahba 2004) for every penalty that does not grow when the columns of the
+    weights are centred, such as ridge, kernel norm and graphs.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class MulticlassHinge(Loss):
     rows, sample_weight
         As for every loss: the labelled rows of the model, and the s_i.
     classes : sequence, optional
-        The order of the columns of F; the sorted labels by default. A class without labelled row is allowed here.
+        The order of the columns of F; the sorted labels by default. A class may have no labelled row.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class MulticlassHinge(Loss):
         return self._hinges.into_domain(u)
 
     def constants(self) -> list[Array]:
-        """Zero, and the code of each class: 1 for the class and -1/(k-1) for the others."""
+        """Zero, and the code of each class: 1 for the class itself and -1/(k-1) for the others."""
         k, kink = self.n_outputs, self._hinges.tau
         return [np.zeros(k), *(np.where(np.arange(k) == j, 1.0, kink) for j in range(k))]
 
@@ -103,7 +103,7 @@ class MulticlassHinge(Loss):
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[MulticlassHinge, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         return [
             (cls([0, 2, 1, 0]), (4, 3)),
             (cls(["b", "a", "b"], sample_weight=[2.0, 1.0, 0.5], classes=("a", "b", "c", "d")), (3, 4)),

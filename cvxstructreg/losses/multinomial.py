@@ -51,7 +51,7 @@ class Multinomial(Loss):
         absent = [name for name, weight in zip(self.classes, weights, strict=True) if weight == 0]
         if absent:
             raise ValueError(
-                f"classes {absent} have no example of positive weight: their intercept would run to minus infinity"
+                f"classes {absent} have no example of positive weight; drop them, or the intercept would diverge"
             )
 
     @property
@@ -95,7 +95,7 @@ class Multinomial(Loss):
         return float(np.max(self.sample_weight)) / 2.0
 
     def prox(self, v: Array, t: float) -> Array:
-        """Row by row a damped Newton method; diag(1 + sq) - s qq' is inverted by Sherman-Morrison."""
+        """A damped Newton method for each row; diag(1 + sq) - s qq' is inverted by Sherman-Morrison."""
         s = t * self.weight_column
         x = v - s * (softmax(v) - self.y) / (1.0 + s)
 
@@ -136,25 +136,25 @@ class Multinomial(Loss):
         if off_simplex or np.any(u[self.sample_weight == 0]):
             return np.inf
         p = np.maximum(p, 0.0)
-        # the own class has p = 1 + u / s, of which log(p) would lose the digits of a small u
+        # the own class has p = 1 + u / s; log(p) would lose digits for small u
         logs = np.where(self.y > 0, xlog1py(p, np.clip(self._over_weights(u), -1.0, 0.0)), xlogy(p, p))
         return float(np.sum(self.weight_column * logs))
 
     def constants(self) -> list[Array]:
-        """The logarithms of the shares of the classes."""
+        """The logarithms of the class frequencies."""
         return [np.log(np.ravel(self.weight_column.T @ self.y) / float(np.sum(self.sample_weight)))]
 
     def into_domain(self, u: Array) -> Array:
-        """Probabilities that are nonnegative and sum to one."""
+        """u with its probabilities made nonnegative and scaled to sum to one."""
         p = np.maximum(self._probabilities(u), 0.0)
         return self.weight_column * (p / p.sum(axis=1, keepdims=True) - self.y)
 
     def is_nonnegative(self, shape: tuple[int, int]) -> bool:
-        """True: logsumexp(F_i) is at least each entry of the row, which CVXPY's rules of signs do not see."""
+        """True: logsumexp(F_i) is at least every entry of its row, which the sign rules of CVXPY do not detect."""
         return True
 
     def rebalance(self, u: Array, target: Array) -> Array | None:
-        """Tilt the probabilities, p_ij e^(b_j), until the columns sum to ``target``: Newton in b."""
+        """Scale the probabilities to p_ij e^(b_j), normalised, so that the columns sum to ``target``: Newton in b."""
         p = np.maximum(self._probabilities(u), 0.0)
         wanted = target + self.weight_column.T @ self.y
         with np.errstate(divide="ignore"):
@@ -171,7 +171,7 @@ class Multinomial(Loss):
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Multinomial, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         return [
             (cls([0, 2, 1, 0]), (4, 3)),
             (cls(["b", "a", "b"], sample_weight=[2.0, 1.0, 0.0], classes=("b", "a")), (3, 2)),

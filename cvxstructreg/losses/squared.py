@@ -37,11 +37,11 @@ class Squared(Loss):
     def _encode(self, y: Any) -> Array:
         targets = as_columns(y, "y")
         if targets.shape[1] == 0:
-            raise ValueError(f"y has no columns: it must have shape (n,) or (n, k), got {targets.shape}")
+            raise ValueError(f"y has no columns; it must have shape (n,) or (n, k), got {targets.shape}")
         return targets
 
     def shifted(self, by: Array) -> Squared:
-        """The loss of the targets plus ``by``: its value at z + by is that of this loss at z."""
+        """The loss with ``by`` added to the targets: its value at z + by equals the value of this loss at z."""
         return replace(self, y=self.y + by)
 
     @property
@@ -90,13 +90,13 @@ class Squared(Loss):
         return [np.ravel(self.weight_column.T @ self.y) / float(np.sum(self.sample_weight))]
 
     def dual_box(self) -> tuple[Array, Array]:
-        """The whole line, or {0} for a row of weight zero."""
+        """No bounds, except u = 0 for rows of weight zero."""
         width = np.broadcast_to(np.where(self.weight_column > 0, np.inf, 0.0), self.y.shape)
         return -width, width
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Squared, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         return [
             (cls(rng.normal(size=5)), (5, 1)),
             (cls(rng.normal(size=(4, 2)), sample_weight=[1.0, 2.0, 0.0, 0.5]), (4, 2)),

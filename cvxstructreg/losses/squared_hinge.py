@@ -69,6 +69,6 @@ class SquaredHinge(BinaryLoss):
         return float(np.sum(a[s > 0] ** 2 / (4.0 * s[s > 0])) - np.sum(a))
 
     def dual_box(self) -> tuple[Array, Array]:
-        """-y u >= 0, and zero for a row of weight zero."""
+        """-y u >= 0, and u = 0 for rows of weight zero."""
         width = np.where(self.weight_column > 0, np.inf, 0.0)
         return np.where(self.y > 0, -width, 0.0), np.where(self.y > 0, 0.0, width)

@@ -1,4 +1,4 @@
-"""Norms of consecutive blocks of rows: the outer function that both group penalties are made of."""
+"""Norms of consecutive blocks of rows: the outer function of both group penalties."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class BlockNorms(Atom):
         return np.diff(self.indptr)
 
     def blocks(self) -> tuple[NDArray[np.int64], Array]:
-        """The first rows of the blocks (and the number of rows), and the c_g."""
+        """The first row of each block, followed by the number of rows; and the c_g."""
         return self.indptr, self.weights
 
     def norms(self, z: Array) -> Array:
@@ -56,11 +56,11 @@ class BlockNorms(Atom):
         return block_norms(row_squares(z), self.indptr)
 
     def expr(self, z: cp.Expression) -> cp.Expression:
-        """Blocks of about the same size are padded to one matrix with one norm for each of its rows."""
+        """The definition. Blocks of similar size are padded to one matrix, with one norm for each of its rows."""
         if len(self.weights) == 0:
             return cp.Constant(0.0)
         parts = []
-        buckets = np.ceil(np.log2(self._sizes)).astype(int)  # so that padding at most doubles a block
+        buckets = np.ceil(np.log2(self._sizes)).astype(int)  # so padding at most doubles a block
         for bucket in np.unique(buckets):
             blocks = np.flatnonzero(buckets == bucket)
             width = int(self._sizes[blocks].max())
@@ -98,7 +98,7 @@ class BlockNorms(Atom):
         return self._scaled(u, self._inside(u, radius))
 
     def dual_norm(self, u: Array) -> float:
-        """max_g ||u_g|| / c_g; infinite if a block without cost is not zero."""
+        """max_g ||u_g|| / c_g; infinite if u_g is not zero for some c_g = 0."""
         free = self.weights == 0
         if compiled_pays(u.size) and not free.any():
             from cvxstructreg.forms.compiled_groups import largest_ratio
@@ -106,19 +106,19 @@ class BlockNorms(Atom):
             starts = np.array(self.indptr) * u.shape[1]
             return float(largest_ratio(starts, np.array(self.weights), np.ascontiguousarray(u).ravel()))
         norms = self.norms(u)
-        if np.any(norms[free] > 1e-14 * norms.max(initial=0.0)):  # what round-off leaves of zero
+        if np.any(norms[free] > 1e-14 * norms.max(initial=0.0)):  # larger than round-off
             return np.inf
         return float(np.max(norms[~free] / self.weights[~free], initial=0.0))
 
     def repair(self, u: Array, K: Any, left: Array, bound: Array, scale: float, sweeps: int) -> Array:
-        """A u with ||u_g|| <= scale c_g and K'u nearer to ``left``: what of the rest is beyond +-bound gets smaller.
+        """A u with ||u_g|| <= scale c_g that reduces the part of ``left - K'u`` outside [-bound, bound].
 
-        Gauss-Seidel sweeps over the blocks; K picks rows, so that each block has the Hessian I; any other K leaves u as
-        it is. ``u`` is in the balls.
+        Gauss-Seidel sweeps over the blocks. K must pick rows, so that each block has the Hessian I; for any other K the
+        result is a copy of u. The given u must satisfy ||u_g|| <= scale c_g.
         """
         if not _picks_rows(K):
             return u.copy()
-        from cvxstructreg.forms import compiled_groups  # compiled at the first call only
+        from cvxstructreg.forms import compiled_groups  # imported here, since numba compiles on first use
 
         k = u.shape[1]
         columns = K.indices if k == 1 else (K.indices[:, None].astype(np.int64) * k + np.arange(k)).ravel()
@@ -134,7 +134,7 @@ class BlockNorms(Atom):
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[BlockNorms, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         return [
             (cls(np.array([0, 2, 3]), np.array([1.0, 2.0])), (3, 1)),
             (cls(np.array([0, 1, 4]), np.array([0.5, 1.0])), (4, 2)),
@@ -142,14 +142,14 @@ class BlockNorms(Atom):
 
 
 def _picks_rows(K: Any) -> bool:
-    """Whether each row of K has a single entry, which is 1."""
+    """Whether each row of K has a single entry, equal to 1."""
     if isinstance(K, Selection):
         return True
     return sp.issparse(K) and K.format == "csr" and bool(np.all(np.diff(K.indptr) == 1) and np.all(K.data == 1.0))
 
 
 def fit_stack(E: Any, v: Array, step_prox: Callable[[Array, float], Array]) -> Array:
-    """argmin_q  1/2 ||E'q - v||^2 + h(q), for a stacking E of groups: the last of :func:`stack_steps`."""
+    """argmin_q  1/2 ||E'q - v||^2 + h(q), where E stacks groups: the last point of :func:`stack_steps`."""
     q = np.zeros((E.shape[0], v.shape[1]))
     for q in stack_steps(E, v, step_prox):  # noqa: B007
         pass
@@ -159,8 +159,8 @@ def fit_stack(E: Any, v: Array, step_prox: Callable[[Array, float], Array]) -> A
 def stack_steps(E: Any, v: Array, step_prox: Callable[[Array, float], Array]) -> Iterator[Array]:
     """Accelerated proximal gradient steps towards argmin_q  1/2 ||E'q - v||^2 + h(q).
 
-    ``step_prox(q, t)`` is the prox of t h. E'E is diagonal (in how many groups a feature is): its largest entry is the
-    Lipschitz constant. Disjoint groups need a single step.
+    ``step_prox(q, t)`` is the prox of t h. E'E is diagonal and counts the groups of each feature; its largest entry is
+    the Lipschitz constant. Disjoint groups need a single step.
     """
     picked, d = E.indices, E.shape[1]
     lipschitz = float(np.bincount(picked, minlength=1).max(initial=1))

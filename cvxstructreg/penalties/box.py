@@ -22,7 +22,7 @@ class Box(Atom):
     Parameters
     ----------
     lower, upper : number or array of d numbers
-        May be infinite. The strength of the term does not matter.
+        May be infinite. The strength of the term has no effect.
 
     Examples
     --------
@@ -34,21 +34,23 @@ class Box(Atom):
     upper: Any = np.inf
 
     formula: ClassVar[str] = "[lower <= w <= upper]"
-    convention: ClassVar[str] = "a constraint: 0 inside, infinite outside, whatever the strength"
+    convention: ClassVar[str] = "a constraint: 0 inside, infinite outside, at every strength"
 
     def __post_init__(self) -> None:
         lower, upper = real_array(self.lower, "bounds"), real_array(self.upper, "bounds")
         if lower.ndim > 1 or upper.ndim > 1 or (lower.ndim and upper.ndim and lower.shape != upper.shape):
-            raise ValueError(f"bounds must be numbers or one for each feature, got {lower.shape} and {upper.shape}")
+            raise ValueError(
+                f"bounds must be single numbers or one for each feature, got shapes {lower.shape} and {upper.shape}"
+            )
         if np.isnan(lower).any() or np.isnan(upper).any():
-            raise ValueError("bounds must not be NaN; an infinite bound is no bound")
+            raise ValueError("bounds must not be NaN; use -inf or inf for no bound")
         if np.any(lower > upper) or np.any(lower == np.inf) or np.any(upper == -np.inf):
-            raise ValueError("every lower bound must be at most its upper bound, and some number must fit between")
+            raise ValueError("every lower bound must be at most its upper bound, with a finite number between them")
         freeze(self, lower=lower, upper=upper)
 
     @property
     def size(self) -> int | None:
-        """Number of bounds, if they are one for each feature."""
+        """Number of bounds, if there is one for each feature."""
         return max(self.lower.size, self.upper.size) if self.lower.ndim or self.upper.ndim else None
 
     def separable(self) -> Separable:
@@ -67,11 +69,11 @@ class Box(Atom):
         return cp.transforms.indicator(constraints, err_tol=1e-6) if constraints else cp.Constant(0.0)
 
     def value(self, z: Array) -> float:
-        """0 or infinite."""
+        """0 inside the bounds, else infinite."""
         return self.separable().value(z)
 
     def prox(self, v: Array, t: float) -> Array:
-        """Clipping."""
+        """v clipped to the bounds."""
         return self.separable().prox(v, t)
 
     def conj(self, u: Array) -> float:
@@ -80,7 +82,7 @@ class Box(Atom):
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Any, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         return [
             (cls(-0.5, 0.25), (4, 1)),
             (cls([-np.inf, 0.0, -1.0], [0.5, np.inf, 1.0]), (3, 2)),
@@ -104,9 +106,9 @@ class NonNegative(Box):
     def __post_init__(self) -> None:
         super().__post_init__()
         if np.any(self.lower != 0) or np.any(self.upper != np.inf):
-            raise ValueError("NonNegative has no bounds of its own; use Box(lower, upper)")
+            raise ValueError("NonNegative takes no bounds; use Box(lower, upper)")
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Any, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         return [(cls(), (3, 2))]

@@ -1,4 +1,4 @@
-"""Pairs of examples that should be of different classes (Goldberg, Zhu and Wright 2007)."""
+"""Pairs of examples that should be in different classes (Goldberg, Zhu and Wright 2007)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PairHinge(Atom):
     def centred_hinges(self, k: int) -> CentredHinges:
         """Cost c_p for each of two or more classes, with the kink at (k-2)/(k-1)."""
         if k < 2:
-            raise ValueError("a single output has absolute values in place of centred hinges")
+            raise ValueError("a single output has absolute values instead of centred hinges")
         hinges: CentredHinges = self._function(k)
         return hinges
 
@@ -66,11 +66,11 @@ class PairHinge(Atom):
         return float(self._function(z.shape[1]).value(z))
 
     def prox(self, v: Array, t: float) -> Array:
-        """Shrinking for one column; else row by row with the multiplier of the sum."""
+        """Shrinkage for one column; else row by row with the multiplier of the sum."""
         return np.asarray(self._function(v.shape[1]).prox(v, t))
 
     def into_domain(self, u: Array) -> Array:
-        """|u| <= c for absolute values, u = 0 without cost for squares, or the hinges of centred rows."""
+        """u clipped to |u| <= c for absolute values; u = 0 where c = 0 for squares; else as for centred hinges."""
         if u.shape[1] > 1:
             return np.asarray(self._function(u.shape[1]).into_domain(u))
         c = self.weights[:, None]
@@ -82,7 +82,7 @@ class PairHinge(Atom):
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Any, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         return [
             (cls(np.array([1.0, 0.5])), (2, 1)),
             (cls(np.array([1.0, 2.0, 0.5])), (3, 3)),
@@ -108,7 +108,7 @@ class PairSquaredHinge(PairHinge):
         return np.asarray(self._function(z.shape[1]).grad(z))
 
     def hessp(self, z: Array, p: Array) -> Array:
-        """2 c on the entries in excess (a generalised Hessian)."""
+        """2 c p on the entries above the kink (a generalised Hessian)."""
         return np.asarray(self._function(z.shape[1]).hessp(z, p))
 
     def lipschitz(self) -> float:
@@ -120,8 +120,8 @@ class PairSquaredHinge(PairHinge):
 class Dissimilarity(Atom):
     """sum_(s,t) c_st sum_j ((F_sj + F_tj - (k-2)/(k-1))_+)^power: the two examples should not share a class.
 
-    F are the scores centred over the k classes (the sum-to-zero coding). With a single output f the classes are
-    (f, -f), and the term is |f_s + f_t|^power.
+    F are the scores centred over the k classes (the sum-to-zero coding). A single output f stands for the two classes
+    (f, -f), and the penalty is |f_s + f_t|^power.
 
     Parameters
     ----------
@@ -158,17 +158,17 @@ class Dissimilarity(Atom):
         freeze(self, pairs=pairs, weights=weights)
 
     def check_rows(self, m: int, what: str) -> None:
-        """Raise unless all pairs are rows of the model."""
+        """Raise unless the model has all rows that the pairs name."""
         if len(self.pairs) and self.pairs.max() >= m:
             raise ValueError(f"a dissimilar pair names row {self.pairs.max()}, but the model has {m} {what}")
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
-        """Raise unless all pairs are rows of an array of this shape."""
+        """Raise unless an array of this shape has all rows that the pairs name."""
         if len(self.pairs) and self.pairs.max() >= shape[0]:
             raise ValueError(f"a dissimilar pair names row {self.pairs.max()} of an array of shape {shape}")
 
     def split(self) -> tuple[PairHinge, Any]:
-        """The hinges of the sums of two rows."""
+        """Hinges of the sums of two rows."""
         m = len(self.pairs)
         width = int(self.pairs.max()) + 1 if m else 1
         rows = np.repeat(np.arange(m), 2)
@@ -189,7 +189,7 @@ class Dissimilarity(Atom):
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Dissimilarity, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         return [
             (cls([(0, 1), (1, 3)]), (4, 1)),
             (cls([(0, 1), (1, 3)], power=2, weights=[1.0, 0.5]), (4, 1)),
@@ -202,7 +202,7 @@ def _checked_pairs(pairs: Any) -> np.ndarray:
     try:
         array = np.asarray(pairs)
     except ValueError as error:
-        raise ValueError("pairs must have two rows each; some have more or fewer than others") from error
+        raise ValueError("pairs must have two entries each; some have more or fewer") from error
     if array.size == 0:
         return np.zeros((0, 2), dtype=np.int64)
     if array.ndim != 2 or array.shape[1] != 2:
@@ -214,10 +214,10 @@ def _checked_pairs(pairs: Any) -> np.ndarray:
     same = np.flatnonzero(array[:, 0] == array[:, 1])
     if same.size:
         row = array[same[0], 0]
-        raise ValueError(f"row {row} is paired with itself: an example cannot differ from itself; drop the pair")
+        raise ValueError(f"row {row} is paired with itself; drop the pair")
     ordered = np.sort(array, axis=1).astype(np.int64)
     unique, counts = np.unique(ordered, axis=0, return_counts=True)
     if (counts > 1).any():
         s, t = unique[counts > 1][0]
-        raise ValueError(f"pair ({s}, {t}) is given more than once; give it once, with the sum of its weights")
+        raise ValueError(f"pair ({s}, {t}) is given more than once; pass it once, with the sum of its weights")
     return ordered

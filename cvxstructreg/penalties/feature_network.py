@@ -18,18 +18,18 @@ from cvxstructreg.graphs import Graph
 class FeatureNetwork(QuadraticPenalty):
     """||(I - P) w||^2: each weight is pulled to the average of its neighbours. No factor 1/2.
 
-    P are the weights of the graph with rows normalised to sum to one. The rows of nodes without outgoing edge are
-    left out: they are pulled nowhere. Dissimilarity edges (negative weights) pull a weight to *minus* the average
-    of those neighbours, ``||(I + Q) w||^2``, in rows of their own as in the paper, or (``signed="joint"``) in one row
-    with the similar neighbours, normalised together; the two are not the same. Virtual nodes (class means) are
-    minimised out, so that w has one entry for each real feature.
+    P holds the graph weights, with rows normalised to sum to one. Nodes without an outgoing edge are not pulled: their
+    rows are left out. A dissimilarity edge (negative weight) pulls a weight to *minus* the average of such neighbours.
+    By default these edges have rows of their own, ``||(I + Q) w||^2``, as in the paper. With ``signed="joint"`` similar
+    and dissimilar neighbours share one row and are normalised together, which is a different penalty. Virtual nodes
+    (class means) are minimised out, so that w has one entry for each real feature.
 
     Parameters
     ----------
     graph : Graph
-        Row i lists the neighbours that feature i is pulled to; may be directed.
+        Row i holds the neighbours that feature i is pulled to. The graph may be directed.
     signed : {"separate", "joint"}
-        What to do with dissimilarity edges.
+        How dissimilarity edges are used.
 
     Examples
     --------
@@ -38,7 +38,7 @@ class FeatureNetwork(QuadraticPenalty):
     >>> FeatureNetwork(graph)([1.0, 1.0, 1.0]), FeatureNetwork(graph)([0.0, 1.0, 0.0])
     (0.0, 3.0)
 
-    A class mean as virtual node: the squared distances to the mean of the class.
+    With a class mean as virtual node, the penalty is the sum of squared distances to the class mean:
 
     >>> means = Graph.from_edges([(0, 3), (1, 3), (2, 3)], n_nodes=4, virtual=[3], directed=True)
     >>> round(FeatureNetwork(means)([1.0, 2.0, 6.0]), 10)
@@ -53,7 +53,7 @@ class FeatureNetwork(QuadraticPenalty):
 
     def __post_init__(self) -> None:
         if not isinstance(self.graph, Graph):
-            raise TypeError(f"FeatureNetwork needs a Graph, got {type(self.graph).__name__}; wrap it: Graph(W)")
+            raise TypeError(f"FeatureNetwork needs a Graph, got {type(self.graph).__name__}; pass Graph(W)")
         if self.signed not in ("separate", "joint"):
             raise ValueError(f'signed must be "separate" or "joint", got {self.signed!r}')
         parts = [self.graph]
@@ -67,7 +67,7 @@ class FeatureNetwork(QuadraticPenalty):
 
     @property
     def row_names(self) -> tuple[str, ...] | None:
-        """The names of the nodes."""
+        """The node names of the graph."""
         names: tuple[str, ...] | None = self.graph.feature_names
         return names
 
@@ -77,7 +77,7 @@ class FeatureNetwork(QuadraticPenalty):
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[FeatureNetwork, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         signed = Graph.from_edges([(0, 1), (1, 2), (0, 3)], [1.0, 2.0, -1.0], n_nodes=5)
         virtual = Graph.from_edges(
             [(0, 4), (1, 4), (2, 5), (3, 5), (4, 5)], [1, 1, 1, 1, -1.0], n_nodes=6, virtual=[4, 5], directed=True
@@ -86,7 +86,7 @@ class FeatureNetwork(QuadraticPenalty):
 
 
 def _pulled_rows(graph: Graph) -> Any:
-    """I - P without the rows of nodes that have no outgoing edge."""
+    """I - P, without the rows of nodes that have no outgoing edge."""
     P = graph.transition()
     pulled = np.diff(P.indptr) > 0
     identity = sp.eye_array(graph.n_nodes, format="csr")

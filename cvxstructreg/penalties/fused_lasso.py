@@ -20,7 +20,7 @@ from cvxstructreg.penalties.l1 import L1
 class FusedLasso(Atom):
     """sum over edges |W_ij| |w_i - s_ij w_j|, with s_ij = -1 for dissimilarity edges.
 
-    Connected weights become equal (or opposite) exactly.
+    The penalty makes connected weights exactly equal (or opposite, over a dissimilarity edge).
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ class FusedLasso(Atom):
 
     def __post_init__(self) -> None:
         if not isinstance(self.graph, Graph):
-            raise TypeError(f"FusedLasso needs a Graph, got {type(self.graph).__name__}; wrap it: Graph(W)")
+            raise TypeError(f"FusedLasso needs a Graph, got {type(self.graph).__name__}; pass Graph(W)")
         if self.graph.n_virtual:
-            raise ValueError("FusedLasso has no use for virtual nodes; use Laplacian, or make them real features")
+            raise ValueError("FusedLasso does not support virtual nodes; use Laplacian, or make them real features")
         i, j, w = self.graph.edges()
         if self.graph.is_directed:
             raise ValueError("FusedLasso needs an undirected graph; use graph.symmetrized()")
@@ -60,7 +60,7 @@ class FusedLasso(Atom):
         return int(self.graph.n_nodes)
 
     def split(self) -> tuple[Atom, Any]:
-        """L1 with the edge weights, of the signed differences."""
+        """L1, weighted by the edge weights, of the signed differences."""
         parts: tuple[Atom, Any] = self.__dict__["_parts"]
         return parts
 
@@ -76,7 +76,7 @@ class FusedLasso(Atom):
 
     @property
     def row_names(self) -> tuple[str, ...] | None:
-        """The names of the nodes."""
+        """The node names of the graph."""
         names: tuple[str, ...] | None = self.graph.feature_names
         return names
 
@@ -85,7 +85,7 @@ class FusedLasso(Atom):
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[FusedLasso, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         chain = Graph.from_edges([(0, 1), (1, 2), (2, 3)], n_nodes=4)
         signed = Graph.from_edges([(0, 1), (1, 2)], [1.0, -2.0], n_nodes=3)
         return [(cls(chain), (4, 1)), (cls(signed), (3, 2))]

@@ -21,9 +21,9 @@ from cvxstructreg.penalties.blocks import BlockNorms, fit_stack
 class GroupLasso(Atom):
     """sum_g c_g ||w_g||_2, the *direct* norm; groups may overlap.
 
-    A group at zero sets all its features to zero, also those that other groups hold: the weights that survive are the
-    *complement* of a union of groups. :class:`LatentGroupLasso` is the other reading, in which the weights that
-    survive are a *union* of groups; without overlap the two are the same.
+    A group at zero sets all its features to zero, including those that are also in other groups. The nonzero weights
+    are therefore the *complement* of a union of groups. With :class:`LatentGroupLasso` the nonzero weights are a
+    *union* of groups. Without overlap the two penalties are the same.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class GroupLasso(Atom):
     weights: Any = None
 
     formula: ClassVar[str] = "sum_g c_g ||w_g||_2"
-    convention: ClassVar[str] = "direct overlap: every group norm is counted in full"
+    convention: ClassVar[str] = "direct overlap: a shared feature counts in the norm of each of its groups"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "groups", checked_groups(self.groups, self.weights, type(self).__name__))
@@ -59,7 +59,7 @@ class GroupLasso(Atom):
         return int(self.groups.n_features)
 
     def split(self) -> tuple[BlockNorms, Any]:
-        """The norms of the stacked copies w_g."""
+        """The block norms of the stacked copies w_g."""
         parts: tuple[BlockNorms, Any] = self.__dict__["_parts"]
         return parts
 
@@ -83,22 +83,22 @@ class GroupLasso(Atom):
     def selected(
         self, coef: Any, multipliers: Any = None, strength: float = 1.0, slack: float = 1e-3
     ) -> NDArray[np.int64]:
-        """The numbers of the groups that are kept: with a weight that is not zero, and where their cost is counted.
+        """The numbers of the selected groups: those with a nonzero weight and a positive c_g.
 
-        By the weights alone, tiny ones that a solver has left count too. The copies v_g of the weights say more: v_g is
-        zero where the multiplier of its group is inside its ball, ||q_g|| < strength * c_g. (On the sphere it may be
-        zero too: multipliers of overlapping groups are not unique.)
+        Without multipliers, tiny weights that a solver has left count as nonzero. Multipliers give a sharper answer:
+        the copy v_g of the weights is zero if the multiplier of the group is inside its ball, ||q_g|| < strength * c_g.
+        (On the sphere the copy may be zero too, because multipliers of overlapping groups are not unique.)
 
         Parameters
         ----------
         coef : array of shape (d,) or (d, k)
         multipliers : array, optional
-            The q_g one after the other: ``solution.dual[number]`` with the number of this term in the objective.
+            The q_g, stacked: ``solution.dual[number]`` with the number of this term in the objective.
         strength : float
             The strength of the term.
         slack : float
-            By which part of its radius a multiplier must be inside for the copy to count as zero; about the size of
-            the errors of multipliers, which are larger than those of the objective.
+            A copy counts as zero if its multiplier is shorter than the radius by this fraction. Choose about the
+            relative error of the multipliers, which is larger than that of the objective.
 
         Examples
         --------
@@ -116,19 +116,19 @@ class GroupLasso(Atom):
             if len(q) != self.groups.n_entries:
                 raise ValueError(
                     f"multipliers must have one row for each of the {self.groups.n_entries} entries of the groups, "
-                    f"got {len(q)}; take solution.dual[number] with the number of this term"
+                    f"got {len(q)}; pass solution.dual[number] with the number of this term"
                 )
             kept &= self.split()[0].norms(q) >= (1.0 - slack) * strength * self.groups.weights
         return np.flatnonzero(kept)
 
     def prox(self, v: Array, t: float) -> Array:
-        """v - E'q with the q in the balls of radius t c_g that explains most of v."""
+        """v - E'q, where q minimises ||v - E'q|| over the balls ||q_g|| <= t c_g."""
         blocks, E = self.split()
         return v - E.T @ fit_stack(E, v, lambda q, _: blocks.project(q, t))
 
     @property
     def row_names(self) -> tuple[str, ...] | None:
-        """The names of the features."""
+        """The feature names of the groups."""
         names: tuple[str, ...] | None = self.groups.feature_names
         return names
 
@@ -137,7 +137,7 @@ class GroupLasso(Atom):
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[GroupLasso, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         return [
             (cls(Groups([[0, 1], [2]], n_features=4)), (4, 1)),
             (cls(Groups([[0, 1, 2], [2, 3], [0, 3]], n_features=4), weights=np.sqrt), (4, 2)),
@@ -145,7 +145,7 @@ class GroupLasso(Atom):
 
 
 def checked_groups(groups: Any, weights: Any, name: str) -> Groups:
-    """The groups with the weights of the penalty."""
+    """The groups, with the weights of the penalty if there are any."""
     if not isinstance(groups, Groups):
-        raise TypeError(f"{name} needs Groups, got {type(groups).__name__}; wrap it: Groups(lists, n_features=d)")
+        raise TypeError(f"{name} needs Groups, got {type(groups).__name__}; pass Groups(lists, n_features=d)")
     return groups if weights is None else groups.with_weights(weights)

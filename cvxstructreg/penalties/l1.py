@@ -42,7 +42,7 @@ class L1(Atom):
 
     @property
     def size(self) -> int | None:
-        """Number of weights, if they were given."""
+        """Number of weights, if there are any."""
         return None if self.weights is None else int(self.weights.size)
 
     def separable(self) -> Separable:
@@ -68,13 +68,13 @@ class L1(Atom):
         return self.separable().conj(u)
 
     def dual_norm(self, u: Array) -> float:
-        """max_j |u_j| / c_j; infinite if a feature without cost is not zero."""
+        """max_j |u_j| / c_j; infinite if u_j is not zero for some c_j = 0."""
         c = np.broadcast_to(self.separable().weights, u.shape)
-        if np.any(np.abs(u[c == 0]) > 1e-14 * np.abs(u).max(initial=0.0)):  # what round-off leaves of zero
+        if np.any(np.abs(u[c == 0]) > 1e-14 * np.abs(u).max(initial=0.0)):  # larger than round-off
             return np.inf
         return float(np.max(np.abs(u[c > 0]) / c[c > 0], initial=0.0))
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[L1, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         return [(cls(), (4, 1)), (cls(weights=[1.0, 0.0, 2.5]), (3, 2))]

@@ -20,22 +20,22 @@ from cvxstructreg.graphs import Graph
 class Laplacian(QuadraticPenalty):
     """1/2 sum_ij |W_ij| (w_i - s_ij w_j)^2 = sum over edges |W_ij| (w_i - s_ij w_j)^2, with s_ij the sign of the edge.
 
-    This is w'Lw with L = D - W and no further factor 1/2. ``normalized=True`` replaces L by D^-1/2 L D^-1/2; isolated
-    nodes contribute nothing either way. A dissimilarity edge pulls the two ends to opposite values. ``power=p`` takes
-    w'L^p w, which looks p steps far. Virtual nodes are minimised out.
+    This equals w'Lw with L = D - W, without another factor 1/2. ``normalized=True`` replaces L by D^-1/2 L D^-1/2;
+    isolated nodes contribute nothing in either case. A dissimilarity edge pulls its two ends to opposite values.
+    ``power=p`` uses w'L^p w, which couples nodes up to p steps apart. Virtual nodes are minimised out.
 
     On the examples of a model this is manifold regularization with a mixed graph (Goldberg, Zhu and Wright 2007). There
-    are two ways to apply it, and with an intercept b and dissimilarity edges they are not the same: ``on_scores()`` is
-    the penalty of f = h + b, so that the intercept must keep dissimilar examples apart too; ``on_function()`` is the
-    penalty of h alone, which is what a support vector machine with a warped kernel minimises. Without dissimilarity
-    edges (and not normalized) a constant costs nothing, and the two agree.
+    are two ways to apply the penalty. ``on_scores()`` penalises f = h + b, so the intercept b is penalised as well.
+    ``on_function()`` penalises h alone, which is what a support vector machine with a warped kernel minimises. The two
+    agree if constants cost nothing, that is, without dissimilarity edges and with ``normalized=False``; otherwise they
+    differ if the model has an intercept.
 
     Parameters
     ----------
     graph : Graph
         Undirected.
     normalized : bool
-        Whether to divide by the square roots of the degrees.
+        Whether to use the normalized Laplacian, with weights divided by the square roots of the degrees.
     power : int
         The power of L, 1 by default.
 
@@ -48,7 +48,7 @@ class Laplacian(QuadraticPenalty):
     >>> Laplacian(graph, power=2)([1.0, 2.0, 1.0])
     38.0
 
-    The same fit with the graph on f = h + b and on h: the two intercepts differ.
+    With the graph on f = h + b and with the graph on h, the same data give different intercepts:
 
     >>> import cvxstructreg as csr
     >>> gram = csr.Kernel([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 2.0]])
@@ -68,7 +68,7 @@ class Laplacian(QuadraticPenalty):
 
     def __post_init__(self) -> None:
         if not isinstance(self.graph, Graph):
-            raise TypeError(f"Laplacian needs a Graph, got {type(self.graph).__name__}; wrap it: Graph(W)")
+            raise TypeError(f"Laplacian needs a Graph, got {type(self.graph).__name__}; pass Graph(W)")
         if not isinstance(self.normalized, bool | np.bool_):
             raise TypeError(f"normalized must be True or False, got {self.normalized!r}")
         power = checked_count(self.power, "power")
@@ -87,7 +87,7 @@ class Laplacian(QuadraticPenalty):
 
     @property
     def row_names(self) -> tuple[str, ...] | None:
-        """The names of the nodes."""
+        """The node names of the graph."""
         names: tuple[str, ...] | None = self.graph.feature_names
         return names
 
@@ -97,7 +97,7 @@ class Laplacian(QuadraticPenalty):
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Laplacian, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         plain = Graph.from_edges([(0, 1), (1, 2)], [1.0, 2.0], n_nodes=4)
         signed = Graph.from_edges([(0, 1), (1, 2), (0, 2)], [1.0, 2.0, -0.5], n_nodes=3)
         virtual = Graph.from_edges([(0, 3), (1, 3), (2, 3)], n_nodes=4, virtual=[3])

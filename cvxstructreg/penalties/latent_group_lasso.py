@@ -22,9 +22,9 @@ from cvxstructreg.penalties.latent_shares import LatentShares
 from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.quiet import QuietProblem
 
-#: After so many steps Newton steps on the shares of the groups are tried.
+#: Numbers of proximal gradient steps after which Newton steps on the shares of the groups are tried.
 TRIES = (10, 20, 40, 80, 160, 320, 640, 1280, 2560)
-#: The most of them for one step on the way to the norm.
+#: The maximum number of proximal gradient steps for each value of t in the computation of the norm.
 MOST_FOR_NORM = 160
 
 
@@ -32,8 +32,8 @@ MOST_FOR_NORM = 160
 class LatentGroupLasso(Atom):
     """min sum_g c_g ||v_g||_2 over all w = sum_g v_g with v_g supported on group g.
 
-    The weights that survive are a *union* of groups, where :class:`GroupLasso` (the direct norm) leaves the complement
-    of one. A feature in no group cannot be anything but zero.
+    The nonzero weights are a *union* of groups. With :class:`GroupLasso`, the direct norm, they are the complement of a
+    union of groups. A feature that is in no group must be zero.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ class LatentGroupLasso(Atom):
 
     Examples
     --------
-    Shrinking (3, 4, 1) with the groups {0, 1} and {1, 2}. The latent norm drops group {1, 2} and keeps the whole of the
-    other; for the direct norm group {1, 2} is also paid for by feature 1, and so feature 2 stays.
+    Shrink (3, 4, 1) with the groups {0, 1} and {1, 2}. The latent norm drops group {1, 2} and keeps all of {0, 1}. With
+    the direct norm feature 2 stays: feature 1 keeps the norm of group {1, 2} from being zero.
 
     >>> import numpy as np
     >>> from cvxstructreg import GroupLasso, Groups
@@ -61,7 +61,7 @@ class LatentGroupLasso(Atom):
     weights: Any = None
 
     formula: ClassVar[str] = "min_{w = sum_g v_g} sum_g c_g ||v_g||_2"
-    convention: ClassVar[str] = "latent overlap: the weights are a union of groups"
+    convention: ClassVar[str] = "latent overlap: the nonzero weights are a union of groups"
 
     def __post_init__(self) -> None:
         groups = checked_groups(self.groups, self.weights, "LatentGroupLasso")
@@ -90,7 +90,7 @@ class LatentGroupLasso(Atom):
         return parts
 
     def _decomposition(self, z: cp.Expression) -> cp.Expression:
-        """Copies that add up to z: all but one of each feature are variables, and that one is the difference."""
+        """Copies that add up to z. All copies of a feature but one are variables; the last one is z minus these."""
         E = self._blocks[1].tocsr()
         _, first = np.unique(self.groups.indices, return_index=True)
         others = np.setdiff1d(np.arange(E.shape[0]), first)
@@ -103,16 +103,16 @@ class LatentGroupLasso(Atom):
         return copies + spread @ latent
 
     def expr(self, z: cp.Expression) -> cp.Expression:
-        """The definition: the norms of the best copies, and zero for the features in no group."""
+        """The definition: the norms of the best copies; features in no group must be zero."""
         norm = self._blocks[0].expr(self._decomposition(z))
         uncovered = np.flatnonzero(~self.groups.covered)
         return norm + cp.transforms.indicator([z[uncovered, :] == 0]) if uncovered.size else norm
 
     def value(self, z: Array) -> float:
-        """The cost of the best decomposition that was found: never too low, so that a gap stays valid."""
+        """The cost of the best decomposition found. It is never too low, so duality gaps stay valid."""
         if np.any(z[~self.groups.covered]):
             return np.inf
-        if not self.groups.is_disjoint and np.any(self.groups.weights == 0):  # such groups take their features for free
+        if not self.groups.is_disjoint and np.any(self.groups.weights == 0):  # their features cost nothing
             free = np.repeat(self.groups.weights == 0, np.diff(self.groups.indptr))
             z = z.copy()
             z[self.groups.indices[free]] = 0.0
@@ -133,7 +133,7 @@ class LatentGroupLasso(Atom):
         return unit * self._blocks[0].value(np.asarray(copies.value, dtype=float))
 
     def _cheapest_copies(self, z: Array) -> Array:
-        """Every feature in the cheapest of its groups: some decomposition of z, if no better one is found."""
+        """Each feature in the cheapest of its groups: a decomposition of z for the case that no better one is found."""
         indices, costs = self.groups.indices, np.repeat(self.groups.weights, np.diff(self.groups.indptr))
         order = np.lexsort((costs, indices))
         _, first = np.unique(indices[order], return_index=True)
@@ -142,7 +142,7 @@ class LatentGroupLasso(Atom):
         return copies
 
     def prox(self, v: Array, t: float) -> Array:
-        """E'q, where the copies q explain v at cost t c_g ||q_g||."""
+        """E'q, where the copies q minimise 1/2 ||E'q - v||^2 + t sum_g c_g ||q_g||."""
         blocks, E = self._blocks
         q = np.zeros((E.shape[0], v.shape[1]))
         for count, q in enumerate(stack_steps(E, v, lambda q, step: blocks.prox(q, t * step)), start=1):
@@ -153,7 +153,7 @@ class LatentGroupLasso(Atom):
         return np.asarray(E.T @ q)
 
     def _part_norms(self, v: Array, t: float) -> Iterator[Array]:
-        """The norms of the copies in the prox, after ever more steps."""
+        """The norms of the copies in the prox after more and more steps."""
         blocks, E = self._blocks
         for count, q in enumerate(stack_steps(E, v, lambda q, step: blocks.prox(q, t * step)), start=1):
             if count in TRIES:
@@ -168,7 +168,7 @@ class LatentGroupLasso(Atom):
 
     @property
     def row_names(self) -> tuple[str, ...] | None:
-        """The names of the features."""
+        """The feature names of the groups."""
         names: tuple[str, ...] | None = self.groups.feature_names
         return names
 
@@ -177,7 +177,7 @@ class LatentGroupLasso(Atom):
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[LatentGroupLasso, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         return [
             (cls(Groups([[0, 1], [2, 3]], n_features=4)), (4, 1)),
             (cls(Groups([[0, 1, 2], [2, 3], [0, 3]], n_features=4), weights=np.sqrt), (4, 2)),

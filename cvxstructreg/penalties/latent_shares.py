@@ -1,15 +1,15 @@
-"""How the latent group norm shares a vector out among overlapping groups.
+"""How the latent group norm distributes a vector among overlapping groups.
 
-The norm and its prox are one convex problem in one share s_g >= 0 for each group,
+The norm and its prox are the same convex problem, with one share s_g >= 0 for each group:
 
     minimize  1/2 sum_j a_j / (eps + sum of s_g over the groups of j) + 1/2 sum_g r_g^2 s_g,      a_j = ||v_j||^2
 
-With eps = 0 and r_g = c_g the minimum is the norm of v: group g takes the part s_g v_j / sum s of feature j (Jacob,
-Obozinski and Vert, 2009). With eps = 1 and r_g = t c_g the point u_j = v_j / (1 + sum s) is the projection of v onto
-the dual ball of radius t, and v - u is the prox (Villa, Rosasco, Mosci and Verri, 2014).
+With eps = 0 and r_g = c_g the minimum is the norm of v: group g gets the part s_g v_j / sum s of feature j (Jacob,
+Obozinski and Vert 2009). With eps = 1 and r_g = t c_g the point u_j = v_j / (1 + sum s) is the projection of v onto the
+dual ball of radius t, and v - u is the prox (Villa, Rosasco, Mosci and Verri 2014).
 
-Once it is known which groups have a share, Newton steps on ||u_g|| = r_g for these find the shares to all digits. They
-are taken in the form r_g / ||u_g|| = 1, which is linear for a group that shares nothing.
+Once the groups with a positive share are known, Newton steps on ||u_g|| = r_g for these groups find the shares to full
+accuracy. The equations are solved in the form r_g / ||u_g|| = 1, which is linear for a group without shared features.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 
-#: The optimality conditions hold to this part of the radii; the two bounds of the norm meet to that part of it.
+#: Relative accuracy of the optimality conditions, and of the two bounds of the norm.
 ACCURACY, TIGHT = 1e-11, 1e-11
-#: Halvings of the step of the prox, on the way to the norm.
+#: How often the step of the prox is halved in the computation of the norm.
 HALVINGS = 40
-#: Rounds that change the set of groups, and the Newton steps of one round.
+#: Maximum numbers of changes of the set of groups, and of Newton steps for each set.
 ROUNDS, NEWTON_STEPS = 10, 10
-#: Up to this many entries the matrix of groups and features is dense; with more groups no Newton steps are tried.
+#: Up to DENSE entries the matrix of groups and features is dense; Newton is tried for up to MOST_GROUPS groups.
 DENSE, MOST_GROUPS = 100_000, 2_000
 
 
@@ -46,15 +46,16 @@ class LatentShares:
         self.covered = np.bincount(indices, minlength=n_features) > 0
 
     def prox_from(self, v: Array, t: float, norms: Array) -> Array | None:
-        """The prox, from the norms of its parts as far as they are known; None if these are too rough."""
+        """The prox, from approximate norms of its parts; None if these are too inaccurate."""
         search = self._prox_search(v, t, norms)
         return None if search is None else (1.0 - 1.0 / search.sums)[:, None] * v
 
     def norm(self, z: Array, parts: Callable[[float], Iterable[Array]]) -> float | None:
-        """The norm of z, never too low; None where the shares could not be found.
+        """The norm of z, never too low; None if the shares could not be found.
 
-        Shares of the prox are followed from a large step t to smaller ones, where more and more groups have one, until
-        they are those of z itself. ``parts(t)`` gives norms of the parts of the prox, better and better ones.
+        The shares of the prox are followed from a large step t to smaller ones, for which more and more groups have a
+        share, until they are the shares of z itself. ``parts(t)`` yields more and more accurate norms of the parts of
+        the prox.
         """
         if not self.tractable:
             return None
@@ -84,19 +85,19 @@ class LatentShares:
 
 
 def _squares(v: Array, covered: NDArray[np.bool_]) -> Array:
-    """||v_j||^2 of the features that are in a group."""
+    """||v_j||^2 for the features that are in a group, else 0."""
     return np.where(covered, np.einsum("ij,ij->i", v, v), 0.0)
 
 
 class _Search:
-    """The present shares s, eps plus their sums for each feature, ||u_g||, and the error of the conditions."""
+    """The current shares s, eps plus their sums for each feature, ||u_g||, and the error of the conditions."""
 
     def __init__(self, B: Any, a: Array, r: Array, eps: float) -> None:
         self.B, self.a, self.r, self.eps = B, a, r, eps
         self.needed = a > 0
 
     def look(self, s: Array) -> None:
-        """Everything that is needed of these shares; infinite norms where a feature has none."""
+        """Compute all quantities for these shares; norms are infinite for groups with a feature that has no share."""
         self.s, self.sums = s, self.eps + self.B.T @ s
         bare = self.needed & ~(self.sums > 0.0)
         self.inverse = np.divide(1.0, self.sums, out=np.zeros_like(self.sums), where=self.needed & ~bare)
@@ -107,7 +108,7 @@ class _Search:
         self.error = float(np.max(np.where(s > 0.0, np.abs(off), off), initial=0.0))
 
     def rounds(self, s: Array) -> bool:
-        """Newton steps on the groups with a share, and on those that need one; whether the conditions hold then."""
+        """Newton steps on the groups that have or need a share; returns whether the optimality conditions then hold."""
         self.look(s)
         for _ in range(ROUNDS):
             if self.error <= ACCURACY:
@@ -117,7 +118,7 @@ class _Search:
         return self.error <= ACCURACY
 
     def _solve(self, chosen: NDArray[np.bool_]) -> bool:
-        """||u_g|| = r_g for these groups; those whose share would be negative leave. False if it does not work."""
+        """Solve ||u_g|| = r_g for these groups; drop groups whose share would be negative. False if Newton fails."""
         for _ in range(NEWTON_STEPS):
             if not np.isfinite(self.norms).all():
                 return False
@@ -146,7 +147,7 @@ class _Search:
             return np.full(len(r), np.nan)
 
     def bounds(self) -> tuple[float, float]:
-        """With eps = 0: the cost of the parts s_g u_g, and what u proves when it is scaled into the dual ball."""
+        """For eps = 0: the cost of the parts s_g u_g, and the lower bound from u scaled into the dual ball."""
         largest = float(np.max(self.norms / self.r, initial=0.0))
         if not np.isfinite(largest):
             return np.inf, 0.0

@@ -1,4 +1,4 @@
-"""Any quadratic penalty, by its matrix or by a factor of it."""
+"""Any quadratic penalty, given by its matrix or by a factor of it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from cvxstructreg.forms.quadratic_penalty import QuadraticPenalty
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Quadratic(QuadraticPenalty):
-    """w'Qw, or ||N w||^2 by its factor: no factor 1/2. Give exactly one of the two.
+    """w'Qw, or ||N w||^2 with Q = N'N: no factor 1/2. Pass exactly one of ``matrix`` and ``factor``.
 
     Parameters
     ----------
     matrix : array or scipy.sparse of shape (d, d)
         Symmetric and positive semidefinite (checked up to 1,000 features).
     factor : array or scipy.sparse of shape (m, d)
-        N with Q = N'N: always convex, and usually sparser.
+        N with Q = N'N. The penalty is then always convex, and the factor is usually sparser than Q.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Quadratic(QuadraticPenalty):
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Quadratic, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         N = rng.normal(size=(3, 4))
         return [
             (cls(matrix=N.T @ N), (4, 1)),
@@ -64,10 +64,10 @@ class Quadratic(QuadraticPenalty):
 
 def _checked_psd(matrix: Any) -> Any:
     if matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"matrix must be square, got shape {matrix.shape}; a rectangular N is given as factor=")
+        raise ValueError(f"matrix must be square, got shape {matrix.shape}; pass a rectangular N as factor=")
     scale = float(abs(matrix).max()) or 1.0
     if float(abs(matrix - matrix.T).max()) > 1e-10 * scale:
-        raise ValueError("matrix must be symmetric; symmetrise it with (Q + Q.T) / 2 if that is what you mean")
+        raise ValueError("matrix must be symmetric; pass (Q + Q.T) / 2 if that is what you mean")
     if matrix.shape[0] <= DENSE_LIMIT:
         smallest = float(np.linalg.eigvalsh(to_dense(matrix))[0])
         if smallest < -1e-8 * scale:

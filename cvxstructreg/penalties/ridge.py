@@ -1,4 +1,4 @@
-"""The squared norm of the weights, and of the function they stand for."""
+"""The squared norm of the weights, and of the function that they define."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Ridge(QuadraticPenalty):
 
     @property
     def size(self) -> int | None:
-        """Number of weights, if they were given."""
+        """Number of weights, if there are any."""
         return None if self.weights is None else int(self.weights.size)
 
     def quadratic(self, m: int) -> QuadraticForm:
@@ -59,7 +59,7 @@ class Ridge(QuadraticPenalty):
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Self, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         return [(cls(), (4, 1)), (cls(weights=[1.0, 0.0, 2.5]), (3, 2))]
 
 
@@ -67,7 +67,7 @@ class Ridge(QuadraticPenalty):
 class RKHSNorm(Ridge):
     """||f||^2 of the function: theta' gram theta for a Kernel model, ||w||^2 for a Linear one. No factor 1/2.
 
-    The same objective can so be fitted with a linear model and with any kernel.
+    With this penalty the same objective works for a linear model and for any kernel.
 
     Examples
     --------
@@ -87,5 +87,5 @@ class RKHSNorm(Ridge):
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Self, tuple[int, int]]]:
-        """Tiny instances with the shape they act on."""
+        """Small instances with the shape they act on."""
         return [(cls(), (4, 1))]
