@@ -113,7 +113,7 @@ SAMPLES = {
     "one class without weight": (
         lambda: csr.Hinge(Y, sample_weight=[1, 0] * 3),
         ValueError,
-        "zero for all examples of one",
+        "zero for all examples",
     ),
     "a class without weight": (
         lambda: csr.Multinomial(KINDS, sample_weight=[1, 0, 1] * 2),

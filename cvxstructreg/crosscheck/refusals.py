@@ -84,7 +84,7 @@ def _all_virtual(recipe: Recipe) -> bool:
 #: What an error may say, and the condition under which it may say it.
 REFUSALS: tuple[tuple[str, Callable[[Recipe], bool]], ...] = (
     (r"y has only one class", _one_class),
-    (r"sample_weight is zero for all of one class", _class_without_weight),
+    (r"sample_weight is zero for all examples of one class", _class_without_weight),
     (r"have no example of positive weight", _class_without_weight),
     (r"sample_weight is zero everywhere", _no_weight),
     (r"is empty \(\d+ such\); drop the empty groups", _empty_group),

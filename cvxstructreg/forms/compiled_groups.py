@@ -4,11 +4,11 @@ Some formulas here have a NumPy twin: ``norm_sum`` is ``GroupLasso.value``, ``sh
 ``largest_ratio`` is ``BlockNorms.dual_norm``. The twins serve small problems, for which loading the compiler takes
 longer than the solve; a compiled loop cannot call them. ``tests/test_formulas_stand_once.py`` holds each pair equal.
 
-Groups are flat: the entries ``e`` of group g are ``indptr[g] <= e < indptr[g + 1]``, entry e is coordinate
-``indices[e]`` of the weights, and q_e, y_e, a_e belong to entry e. ``radii`` are the c_g of sum_g c_g ||w_g||. Weights
-of several outputs are flat too, row after row.
+Groups are stored flat: group g has the entries ``indptr[g] <= e < indptr[g + 1]``, entry e is coordinate ``indices[e]``
+of the weights, and q_e, y_e, a_e belong to entry e. ``radii`` are the c_g of sum_g c_g ||w_g||. Weights of several
+outputs are stored flat as well, row after row.
 
-``indices`` are unsigned because a signed index costs a test for negative values at each access.
+``indices`` are unsigned because numba tests a signed index for negative values at each access.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from numba import njit
 Ints = np.ndarray[Any, Any]
 Floats = np.ndarray[Any, Any]
 
-#: Projections end this much inside the ball, so that round-off leaves no point outside.
+#: Projections end slightly inside the ball, so that round-off leaves no point outside.
 INSIDE = 1.0 - 4e-16
-#: The bound of a coordinate that is held where it is: nothing is beyond it.
+#: The bound of a fixed coordinate: no value exceeds it.
 HELD = 1e300
 
 
 @njit(cache=True)
 def beyond(x: float, bound: float) -> float:
-    """What of x is not in [-bound, bound]: x - clip(x, -bound, bound), in a form that is compiled quickly."""
+    """The part of x outside [-bound, bound]: x - clip(x, -bound, bound), in a form that compiles quickly."""
     if x > bound:
         return x - bound
     return x + bound if x < -bound else 0.0
@@ -44,7 +44,7 @@ def add_adjoint(indices: Ints, q: Floats, out: Floats, sign: float) -> None:
 
 @njit(cache=True)
 def add_radii(indptr: Ints, indices: Ints, radii: Floats, out: Floats) -> None:
-    """Add to out_j the radii of all groups that hold coordinate j."""
+    """Add to out_j the radii of all groups that contain coordinate j."""
     for g in range(len(radii)):
         for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
             out[indices[e]] += radii[g]
@@ -64,7 +64,7 @@ def norm_sum(indptr: Ints, indices: Ints, radii: Floats, w: Floats) -> float:
 
 @njit(cache=True)
 def shrink(indptr: Ints, radii: Floats, q: Floats) -> float:
-    """q_g <- the nearest point with ||q_g|| <= c_g, in place; max_g ||q_g|| / c_g before is returned."""
+    """Project q_g onto ||q_g|| <= c_g in place; returns max_g ||q_g|| / c_g before the projection."""
     worst = 0.0
     for g in range(len(radii)):
         square = 0.0
@@ -93,9 +93,9 @@ def repair(
 ) -> float:
     """Gauss-Seidel sweeps on 1/2 ||left - clip(left, +-bound)||^2 over ||q_g|| <= c_g; ``left`` is e = left_0 - K'q.
 
-    One group after the other, where a coordinate that is not ``fixed`` has an excess x = e - clip(e, +-bound):
-    q_g <- projection of q_g + x_g, with the entries of fixed coordinates held. ``q`` and ``left`` change in place; the
-    sum of squares of the excess that is left is returned. A sweep that leaves more than ``part`` of it is the last.
+    The groups are updated one after the other: q_g <- projection of q_g + x_g, where x = e - clip(e, +-bound) is the
+    excess. Entries of ``fixed`` coordinates do not change. ``q`` and ``left`` change in place. Returns the sum of
+    squares of the remaining excess. The sweeps end after one that leaves more than ``part`` of it.
     """
     limit, widest = np.empty(len(left)), 0
     for j in range(len(left)):
@@ -111,7 +111,7 @@ def repair(
         for g in range(len(radii)):
             first, end = np.uint64(indptr[g]), np.uint64(indptr[g + 1])
             held, moved, met = 0.0, 0.0, 0.0
-            for e in range(first, end):  # without branches, which nobody could foresee
+            for e in range(first, end):  # no branches here: the processor could not predict them
                 j = indices[e]
                 x = left[j] - max(-limit[j], min(limit[j], left[j]))
                 new = q[e] + x
@@ -143,7 +143,7 @@ def _squares_beyond(left: Floats, limit: Floats) -> float:
 
 @njit(cache=True)
 def largest_ratio(indptr: Ints, radii: Floats, q: Floats) -> float:
-    """max_g ||q_g|| / c_g; infinite if a group of radius zero is not zero."""
+    """max_g ||q_g|| / c_g; infinite if q_g is not zero for some c_g = 0."""
     worst = 0.0
     for g in range(len(radii)):
         square = 0.0
@@ -170,13 +170,16 @@ def merge_groups(
     sizes: Ints,
     hashes: Ints,
 ) -> int:
-    """Number the groups that are left of all groups on the coordinates with a position (>= 0), equal ones as one.
+    """Restrict the groups to the coordinates with a position (>= 0), merge equal groups, and number the results.
 
-    In ``number`` (-1 before) each group gets its number among them: it stays -1 if it is left out (nothing is left of
-    it, or its radius is zero), and is -2 if a single coordinate is left and ``lam`` is not empty: its radius is then
-    added to ``lam`` there. ``sizes`` and ``hashes`` are by these numbers, of which there are as many as is returned.
-    Equal groups are found by a hash, the sum of random ``keys`` of the positions, each times an odd number for its
-    place in the group, in a ``table`` (-1 before) of a power of two that is at least twice the number of groups.
+    ``number`` (filled with -1) receives for each group the number of its merged group. The number stays -1 if the
+    restricted group is empty or has radius zero. It is -2 if a single coordinate remains and ``lam`` is not empty: the
+    radius is then added to ``lam`` at that coordinate. ``sizes`` and ``hashes`` are indexed by merged group. Returns the
+    number of merged groups.
+
+    Equal groups are found by a hash: the sum of random ``keys`` of the positions, each multiplied by an odd number for
+    its place in the group. The length of the hash ``table`` (filled with -1) is a power of two and at least twice the
+    number of groups.
     """
     mask, count = np.uint64(len(table) - 1), 0
     for g in range(len(radii)):
@@ -210,8 +213,8 @@ def merge_groups(
 def gather_merged(
     indptr: Ints, indices: Ints, radii: Floats, position: Ints, number: Ints, starts: Ints, q: Floats
 ) -> tuple[Ints, Floats, Floats]:
-    """The positions, summed multipliers and summed radii of the groups as numbered by :func:`merge_groups`."""
-    last = starts[-1]  # a place for what is left out: branches that nobody can foresee take longer
+    """The positions, summed multipliers and summed radii of the merged groups of :func:`merge_groups`."""
+    last = starts[-1]  # a dummy slot for omitted entries: faster than unpredictable branches
     places, y = np.empty(last + 1, dtype=np.uint32), np.zeros(last + 1)
     total = np.zeros(len(starts) - 1)
     for g in range(len(radii)):
@@ -242,10 +245,10 @@ def hand_back(
     q: Floats,
     out: Floats,
 ) -> None:
-    """Share the multipliers y of the merged groups out among the groups, in place in q, and take K'q from ``out``.
+    """Distribute the multipliers y of the merged groups among the groups, in place in q, and subtract K'q from ``out``.
 
-    Of a group whose single coordinate was made an absolute value, q is its radius times ``shares`` of the coordinate.
-    The entries of coordinates without position are shortened until ||q_g|| <= c_g.
+    If a group became an absolute value, its q is the radius times the entry of ``shares`` for its coordinate. Entries
+    of coordinates without a position are scaled down until ||q_g|| <= c_g.
     """
     for g in range(len(radii)):
         held, moved, to, share = 0.0, 0.0, 0, 0.0

@@ -1,4 +1,4 @@
-"""Quadratic forms made of others: powers of a matrix, and a form of linear images."""
+"""Quadratic forms made from others: powers of a matrix, and forms of linear images."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cvxstructreg.forms.quadratic_form import QuadraticForm, largest_row_sum
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
 
-#: A power with more than this share of its entries stored is kept dense.
+#: A power is stored dense if more than this share of its entries are nonzero.
 DENSE_SHARE = 0.3
-#: For so many columns, dense products with L are faster if more than this share of its entries is stored.
+#: From WIDE columns on, dense products with L are faster if more than the share DENSE_BASE of L is nonzero.
 WIDE, DENSE_BASE = 100, 0.03
 
 
 class PowerForm(QuadraticForm):
-    """w'L^p w for a sparse L = B'B and p > 1, as p products with L; L^p is only made where it is asked for."""
+    """w'L^p w for a sparse L = B'B and p > 1, by p products with L; the matrix L^p is computed only when needed."""
 
     def __init__(self, laplacian: Any, incidence: Any, power: int) -> None:
         super().__init__(matrix=laplacian)
@@ -26,12 +26,12 @@ class PowerForm(QuadraticForm):
 
     @property
     def is_operator(self) -> bool:
-        """True: L^p has many more entries than L."""
+        """True, because L^p has many more entries than L."""
         return True
 
     @cached_property
     def matrix(self) -> Any:
-        """L^p, sparse while it is."""
+        """L^p, sparse as long as few entries are nonzero."""
         product: Any = self.base
         for _ in range(self.power - 1):
             product = product @ self.base
@@ -53,7 +53,7 @@ class PowerForm(QuadraticForm):
 
     @cached_property
     def largest_eigenvalue(self) -> float:
-        """The same power of (an upper bound of) the largest eigenvalue of L."""
+        """The p-th power of (an upper bound of) the largest eigenvalue of L."""
         return QuadraticForm(matrix=self.base).largest_eigenvalue ** self.power
 
     def sees(self, x: Array) -> bool:
@@ -61,12 +61,12 @@ class PowerForm(QuadraticForm):
         return QuadraticForm(matrix=self.base).sees(x)
 
     def product_size(self, x: Array) -> Array:
-        """The largest of all entries."""
+        """One bound for all entries."""
         return np.full(x.shape, self.norm_bound * float(np.abs(x).max(initial=0.0)))
 
     @cached_property
     def norm_bound(self) -> float:
-        """The same power of that of L."""
+        """The p-th power of the bound for L."""
         return largest_row_sum(self.base) ** self.power
 
     def half(self, w: Any) -> Any:
@@ -85,7 +85,7 @@ class PowerForm(QuadraticForm):
 
     @cached_property
     def main_diagonal(self) -> Array:
-        """The diagonal of L^p: that of H'H for even p and of H'LH for odd p, with H = L^(p // 2)."""
+        """The diagonal of L^p, which is H'H for even p and H'LH for odd p, with H = L^(p // 2)."""
         half: Any = self.base
         for _ in range(self.power // 2 - 1):
             half = half @ self.base
@@ -101,7 +101,7 @@ class PowerForm(QuadraticForm):
 
 
 class PulledForm(QuadraticForm):
-    """w -> (A w)'M(A w), by products with A and M: a form of h = A w as a form of w."""
+    """w -> (A w)'M(A w), by products with A and M: a form in h = A w, seen as a form in w."""
 
     def __init__(self, form: QuadraticForm, design: Any) -> None:
         super().__init__(matrix=design)
@@ -110,7 +110,7 @@ class PulledForm(QuadraticForm):
 
     @property
     def is_operator(self) -> bool:
-        """True: A'MA is not formed."""
+        """True, because A'MA is not formed."""
         return True
 
     @cached_property
@@ -136,7 +136,7 @@ class PulledForm(QuadraticForm):
 
     @cached_property
     def largest_eigenvalue(self) -> float:
-        """That of M times a bound of the squared norm of A."""
+        """An upper bound: the bound for M times a bound of the squared norm of A."""
         sizes = abs(self.design)
         bound = float(sizes.sum(axis=0).max()) * float(sizes.sum(axis=1).max())
         return self.form.largest_eigenvalue * bound
@@ -146,17 +146,17 @@ class PulledForm(QuadraticForm):
         return self.form.sees(np.asarray(self.design @ x))
 
     def product_size(self, x: Array) -> Array:
-        """The largest of all entries."""
+        """One bound for all entries."""
         return np.full(x.shape, self.norm_bound * float(np.abs(x).max(initial=0.0)))
 
     @cached_property
     def norm_bound(self) -> float:
-        """That of M times a bound of the squared norm of |A|."""
+        """The bound for M times a bound of the squared norm of |A|."""
         return self.form.norm_bound * largest_row_sum(self.design) * largest_row_sum(self.design.T)
 
     @cached_property
     def main_diagonal(self) -> Array:
-        """The diagonal of A'diag(M)A, which serves as a preconditioner; not that of A'MA."""
+        """The diagonal of A'diag(M)A: good enough for preconditioners, but not the diagonal of A'MA."""
         squares = self.design.copy()
         if sp.issparse(squares):
             squares.data **= 2

@@ -1,4 +1,4 @@
-"""Quadratic forms w'Mw, kept sparse: by matrix, by factor, or with some variables minimised out."""
+"""Quadratic forms w'Mw, stored sparse: by matrix, by factor, or with some variables minimised out."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.semidefinite_solve import SemidefiniteSolve
 from cvxstructreg.runtime.lazy import cached_property
 
-#: Up to this size a dense eigendecomposition is a reasonable way to learn about a form.
+#: Up to this size, dense eigendecompositions are used.
 DENSE_LIMIT = 1000
-#: Weights of which no more than this part are not zero are multiplied with their rows of M only.
+#: If at most this share of the weights is nonzero, only their rows of M are multiplied.
 FEW = 0.1
-#: A smallest eigenvalue below this part of the largest diagonal entry counts as zero.
+#: A smallest eigenvalue below this fraction of the largest diagonal entry counts as zero.
 NEARLY_SINGULAR = 1e-9
 #: A product M x or N x, relative to the norms of its factors, up to which M or N is taken not to see x: computed null
 #: vectors of N'N are accurate to about the root of the round-off, those of M to the round-off itself.
@@ -27,8 +27,8 @@ UNSEEN_BY_MATRIX, UNSEEN_BY_FACTOR = 1e-13, 1e-9
 class QuadraticForm:
     """q(w) = w'Mw, summed over the columns of w.
 
-    ``M`` is given as a matrix, or as ``N'N`` by its factor, or as the Schur complement left when the columns
-    ``eliminated`` of the factor are minimised out: q(w) = min over mu of ||N_keep w + N_elim mu||^2.
+    ``M`` is given as a matrix, or by a factor N with M = N'N, or as a Schur complement: the columns ``eliminated`` of
+    the factor are then minimised out, q(w) = min over mu of ||N_keep w + N_elim mu||^2.
     """
 
     def __init__(self, matrix: Any = None, factor: Any = None, eliminated: Any = None) -> None:
@@ -40,7 +40,7 @@ class QuadraticForm:
             keep = np.setdiff1d(np.arange(factor.shape[1]), eliminated)
             columns = sp.csr_array(factor[:, eliminated])
             self.factor = sp.csr_array(factor[:, keep])
-            # singular where rows do not tell some virtual nodes apart, or mention one not at all
+            # singular if some virtual nodes have the same neighbours, or none
             self._elimination = SemidefiniteSolve(columns.T @ columns)
             self.eliminated = columns
         self.size: int = (self.factor if matrix is None else matrix).shape[1]
@@ -55,12 +55,12 @@ class QuadraticForm:
 
     @property
     def is_operator(self) -> bool:
-        """Whether M is only available as a product (variables were eliminated)."""
+        """Whether M is available only through products (variables were eliminated)."""
         return self._elimination is not None
 
     @cached_property
     def matrix(self) -> Any:
-        """M itself, sparse where it was given sparse; dense after elimination."""
+        """M as a matrix: sparse if it was given sparse, dense after elimination."""
         if self.is_operator:
             dense = self.apply(np.eye(self.size))
             return (dense + dense.T) / 2
@@ -71,12 +71,12 @@ class QuadraticForm:
 
     @cached_property
     def _adjoint_factor(self) -> Any:
-        """N', kept: transposing a small sparse matrix takes as long as multiplying with it."""
+        """N', stored: transposing a small sparse matrix takes as long as a product with it."""
         return self.factor.T
 
     @cached_property
     def diagonal(self) -> Array | None:
-        """The diagonal when M is diagonal, else None."""
+        """The diagonal if M is diagonal, else None."""
         if self.is_operator or not sp.issparse(self.factor if self.factor is not None else self._matrix):
             return None
         if (
@@ -84,23 +84,23 @@ class QuadraticForm:
             and self.size > DENSE_LIMIT
             and np.any(np.diff(sp.csr_array(self.factor).indptr) > 1)
         ):
-            return None  # rows of several entries: forming N'N of a large graph just to learn this would cost too much
+            return None  # rows with several entries; forming N'N of a large graph just for this test is too slow
         matrix = sp.coo_array(self.matrix)
         off = (matrix.row != matrix.col) & (matrix.data != 0)
         return None if off.any() else np.asarray(self.matrix.diagonal(), dtype=float)
 
     @cached_property
     def main_diagonal(self) -> Array:
-        """The entries M_jj, or near them (an upper bound where variables were eliminated)."""
+        """The entries M_jj, or upper bounds of them if variables were eliminated."""
         return np.asarray(self._matrix.diagonal()) if self.factor is None else squared_columns(self.factor)
 
     @cached_property
     def matrix_diagonal(self) -> Array:
-        """The diagonal of M, whatever else M has."""
+        """The exact diagonal of M."""
         return np.asarray(self.matrix.diagonal(), dtype=float)
 
     def _few_rows(self, w: Array) -> Any:
-        """The rows of w that are not zero, if they are few and M is at hand as a sparse matrix, else None."""
+        """The nonzero rows of w, if there are few and M is stored as a sparse matrix, else None."""
         known = self._matrix if self._matrix is not None else self.__dict__.get("matrix")
         if w.ndim != 2 or self.is_operator or known is None or not sp.issparse(known) or known.format != "csr":
             return None
@@ -123,7 +123,7 @@ class QuadraticForm:
 
     def _residual(self, w: Array) -> Array:
         residual = np.asarray(self.factor @ w)
-        if self._elimination is not None:  # projected again where the first projection is not accurate
+        if self._elimination is not None:  # a second projection if the first one is inaccurate
             for _ in range(2 if self._elimination.is_poor else 1):
                 residual = residual - self.eliminated @ self._elimination(self.eliminated.T @ residual)
         return residual
@@ -135,7 +135,7 @@ class QuadraticForm:
         return float(np.sum(self._residual(w) ** 2))
 
     def value_and_product(self, w: Array) -> tuple[float, Array]:
-        """(w'Mw, M w), the same as ``value`` and ``apply`` at the price of one of them."""
+        """(w'Mw, M w): ``value`` and ``apply`` for the price of one."""
         if self.factor is None or self._few_rows(w) is not None:
             product = self.apply(w)
             return max(0.0, float(np.vdot(w, product))), product
@@ -149,25 +149,25 @@ class QuadraticForm:
         return is_more(self._residual(x), UNSEEN_BY_FACTOR * largest_row_sum(self.factor), x)
 
     def product_size(self, x: Array) -> Array:
-        """For each entry of M x about the size of the numbers that add up to it: |M_jk|^2 <= M_jj M_kk."""
+        """For each entry of M x, about the size of its summands, by |M_jk|^2 <= M_jj M_kk."""
         roots = np.sqrt(self.main_diagonal)[:, None]
         return np.asarray(roots * np.linalg.norm(roots * x, axis=0))
 
     @cached_property
     def norm_bound(self) -> float:
-        """An upper bound of the norm of |M| from sums of rows and columns: round-off is measured by it."""
+        """An upper bound of the norm of |M| from row and column sums, used to estimate round-off."""
         if self.factor is None:
             return largest_row_sum(self._matrix)
         return largest_row_sum(self.factor) * largest_row_sum(self.factor.T)
 
     @cached_property
     def largest_eigenvalue(self) -> float:
-        """An upper bound of the largest eigenvalue of M: exact for small forms."""
+        """An upper bound of the largest eigenvalue of M, exact for small forms."""
         if self.size <= DENSE_LIMIT:
             return float(max(0.0, self._spectrum[0][-1]))
         norm = spla.norm if sp.issparse(self.factor if self.factor is not None else self._matrix) else np.linalg.norm
         base = self.factor if self.factor is not None else self._matrix
-        bound = float(norm(base, 1) * norm(base, np.inf))  # ||N||_2^2 <= ||N||_1 ||N||_inf; elimination shrinks it
+        bound = float(norm(base, 1) * norm(base, np.inf))  # ||N||_2^2 <= ||N||_1 ||N||_inf; elimination lowers it
         return bound if self.factor is not None else float(np.sqrt(bound))
 
     @cached_property
@@ -182,10 +182,10 @@ class QuadraticForm:
 
     @cached_property
     def _seen_singular(self) -> bool:
-        """Whether M is singular up to one part in 10^9, as most graphs make it, found out without a spectrum.
+        """Whether M is singular up to one part in 10^9, as for most graphs, tested without eigenvalues.
 
-        A factor with fewer rows than columns, or a Cholesky factorisation that breaks down: a small part of the time
-        of the eigenvalues, which are then not needed.
+        M is singular if its factor has fewer rows than columns, or if a Cholesky factorisation breaks down. This test
+        takes a fraction of the time of the eigenvalues, which are then not needed.
         """
         if self.factor is not None and self.factor.shape[0] < self.size:
             return True
@@ -215,7 +215,7 @@ class QuadraticForm:
         return np.asarray(spla.splu(system).solve(np.ascontiguousarray(v)))
 
     def _joint_prox(self, v: Array, t: float) -> Array:
-        """The same with eliminated variables: by a sparse system for both, and a few steps that make it accurate."""
+        """The prox with eliminated variables: a joint sparse system, followed by a few conjugate gradient steps."""
         N = sp.hstack([self.factor, self.eliminated], format="csr")
         kept = sp.diags_array(np.arange(N.shape[1]) < self.size, dtype=float)
         joint, right = SemidefiniteSolve(kept + 2.0 * t * (N.T @ N)), np.zeros((N.shape[1], 1))
@@ -231,7 +231,7 @@ class QuadraticForm:
         return np.column_stack(columns)
 
     def conj(self, u: Array) -> float:
-        """1/4 u'M^+ u, infinite where u leaves the range of M; by a dense eigendecomposition."""
+        """1/4 u'M^+ u, infinite if u is not in the range of M; by a dense eigendecomposition."""
         values, vectors = self._spectrum
         kept = values > self.size * np.finfo(float).eps * max(values[-1], 0.0)
         coordinates = vectors.T @ u
@@ -242,7 +242,7 @@ class QuadraticForm:
 
 
 class DiagonalForm(QuadraticForm):
-    """q(w) = sum_j weights_j w_j^2; the sparse matrix is made only where somebody asks for it.
+    """q(w) = sum_j weights_j w_j^2; the sparse matrix is made only when needed.
 
     Examples
     --------
@@ -303,7 +303,7 @@ class DiagonalForm(QuadraticForm):
         return float(np.vdot(w, product)), product
 
     def conj(self, u: Array) -> float:
-        """sum_j u_j^2 / (4 weights_j), infinite where u_j is not zero and its weight is."""
+        """sum_j u_j^2 / (4 weights_j), infinite if u_j is not zero for some weight of zero."""
         c = np.broadcast_to(self._weights[:, None], u.shape)
         if np.any(u[c == 0]):
             return np.inf

@@ -1,4 +1,4 @@
-"""What all quadratic penalties share: every closed form follows from the matrix."""
+"""The base class of quadratic penalties: all methods follow from the quadratic form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cvxstructreg.numerics.arrays import Array
 
 
 class QuadraticPenalty(Atom):
-    """w'Mw, summed over the columns of w. A subclass sets its form and gets the rest."""
+    """w'Mw, summed over the columns of w. A subclass calls ``_set_form`` in its constructor and inherits the rest."""
 
     def _set_form(self, form: QuadraticForm) -> None:
         object.__setattr__(self, "_form", form)
@@ -36,7 +36,7 @@ class QuadraticPenalty(Atom):
 
     @property
     def size(self) -> int | None:
-        """Rows of the matrix."""
+        """Number of rows of the matrix."""
         return self.quadratic(0).size
 
     def value(self, z: Array) -> float:
@@ -74,7 +74,7 @@ class MatrixPenalty(QuadraticPenalty):
 
 
 def checked_diagonal(weights: Any, name: str) -> Array | None:
-    """Nonnegative finite weights for each feature, or None."""
+    """The weights as a read-only array, after checking that they are finite and nonnegative; None stays None."""
     if weights is None:
         return None
     array = real_array(weights, f"the weights of {name}")

@@ -1,4 +1,4 @@
-"""The linear map that stacks copies of rows, without a stored matrix."""
+"""The linear map that stacks copies of rows, stored without a matrix."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from cvxstructreg.core.checks import index_type
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.short_repr import size_of
 
-#: From this many numbers on, compiled loops pay for loading the compiler.
+#: From this many numbers on, compiled loops are worth the time to load the compiler.
 COMPILE_FROM = 1_000_000
 
 
 def compiled_pays(count: int) -> bool:
-    """Whether compiled loops over so many numbers pay: always once they have been loaded."""
+    """Whether compiled loops over this many numbers are worthwhile: always, once they are loaded."""
     return count >= COMPILE_FROM or "cvxstructreg.forms.compiled_groups" in sys.modules
 
 
 class Selection:
-    """w -> (w_j for j in indices): a matrix with a single 1 in each row, of which only the columns are kept.
+    """w -> (w_j for j in indices): a matrix with a single 1 in each row, stored by its column indices.
 
     Parameters
     ----------
@@ -41,10 +41,10 @@ class Selection:
     array([2., 0., 4.])
     """
 
-    __array_ufunc__ = None  # so that NumPy leaves products to this class
+    __array_ufunc__ = None  # NumPy then leaves products to this class
 
     def __init__(self, indices: Any, n_columns: int) -> None:
-        # unsigned and of 32 bits: half the memory, and no test for negative numbers in compiled loops
+        # unsigned 32-bit: half the memory, and compiled loops need no test for negative numbers
         self.indices = np.asarray(indices).astype(np.uint32 if n_columns < 2**32 else np.uint64)
         self.indices.flags.writeable = False
         self.shape = (len(self.indices), int(n_columns))
@@ -60,11 +60,11 @@ class Selection:
 
     @property
     def counts(self) -> np.ndarray:
-        """How often each column is picked: the diagonal of E'E."""
+        """How often each column is selected: the diagonal of E'E."""
         return np.asarray(self.T @ np.ones(self.shape[0]))
 
     def tocsr(self) -> Any:
-        """The matrix."""
+        """The map as a sparse matrix."""
         index = index_type(max(self.shape))
         parts = (np.ones(self.shape[0]), self.indices.astype(index), np.arange(self.shape[0] + 1, dtype=index))
         return sp.csr_array(parts, shape=self.shape)

@@ -32,7 +32,7 @@ class Separable:
         return cls(np.array(0.0), lower, upper)
 
     def scaled(self, scale: float) -> Separable:
-        """``scale * S``: the bounds, being 0 or infinite, stay."""
+        """``scale * S``; the bounds do not change."""
         return Separable(scale * self.weights, self.lower, self.upper)
 
     def __add__(self, other: Separable) -> Separable:
@@ -43,11 +43,11 @@ class Separable:
 
     @cached_property
     def bounded(self) -> bool:
-        """Whether any weight has a bound."""
+        """Whether any weight has a finite bound."""
         return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
 
     def value(self, w: Array) -> float:
-        """S(w), infinite outside the bounds by more than round-off (scores are computed, weights are not)."""
+        """S(w), infinite if w is outside the bounds by more than round-off, which computed scores may be."""
         if self.bounded:
             finite = [np.where(np.isfinite(end), np.abs(end), 0.0) for end in (self.lower, self.upper)]
             slack = 1e-12 * np.maximum(np.abs(w), np.maximum(*finite)) + 1e-15 * np.abs(w).max(initial=0.0)
@@ -60,7 +60,7 @@ class Separable:
         return np.clip(np.sign(v) * np.maximum(np.abs(v) - t * self.weights, 0.0), self.lower, self.upper)
 
     def absorb(self, u: Array) -> Array:
-        """The part of u that the conjugate takes: S* is finite exactly where ``absorb(u) == u``."""
+        """The projection of u onto the domain of S*: the conjugate is finite where ``absorb(u) == u``."""
         if not self.bounded:
             return np.clip(u, -self.weights, self.weights)
         lowest = np.where(np.isneginf(self.lower), -self.weights, -np.inf)
@@ -75,7 +75,7 @@ class Separable:
         if not self.bounded:
             return 0.0
         best = np.full(u.shape, -np.inf)
-        # a concave function of w_j with a kink at 0: its maximum is at an end of the interval or at the kink
+        # concave in w_j with a kink at 0: the maximum is at an end of the interval or at the kink
         for end in (self.lower, self.upper, np.clip(0.0, self.lower, self.upper)):
             w = np.broadcast_to(np.where(np.isfinite(end), end, 0.0), u.shape)
             usable = np.broadcast_to(np.isfinite(end), u.shape)

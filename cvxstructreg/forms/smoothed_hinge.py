@@ -1,4 +1,4 @@
-"""The hinge loss with its corner rounded off around a dual point."""
+"""The hinge loss, smoothed around a dual point."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cvxstructreg.numerics.arrays import Array
 class SmoothedHinge(Loss):
     """sum_i max over 0 <= a_i <= s_i of  a_i (1 - y_i f_i) - (a_i - c_i)^2 / (2 sigma).
 
-    With the optimal dual point as centre c its minimiser is that of the hinge loss, whatever sigma: this is the
-    augmented Lagrangian. The centre and sigma may be changed between solves.
+    This is the augmented Lagrangian of the hinge loss: if the centre c is the optimal dual point, the minimiser is that
+    of the hinge loss for every sigma. The centre and sigma may be changed between solves.
     """
 
     def __init__(self, y: Array, s: Array, rows: Any) -> None:
@@ -26,7 +26,7 @@ class SmoothedHinge(Loss):
         return np.asarray(y, dtype=float).reshape(-1, 1)
 
     def recentre(self, centre: Array, sigma: float) -> None:
-        """Round off around another dual point."""
+        """Smooth around another dual point."""
         object.__setattr__(self, "centre", centre)
         object.__setattr__(self, "sigma", sigma)
 
@@ -49,7 +49,7 @@ class SmoothedHinge(Loss):
         return -self.y * self.multipliers(z)
 
     def hess_diag(self, z: Array) -> Array:
-        """sigma where a is inside its bounds."""
+        """sigma where a is strictly inside its bounds, else 0."""
         a, state = self.multipliers(z), self.__dict__
         return np.asarray(state["sigma"] * ((a > 0) & (a < state["top"])), dtype=float)
 
