@@ -174,8 +174,8 @@ def merge_groups(
 
     ``number`` (filled with -1) receives for each group the number of its merged group. The number stays -1 if the
     restricted group is empty or has radius zero. It is -2 if a single coordinate remains and ``lam`` is not empty: the
-    radius is then added to ``lam`` at that coordinate. ``sizes`` and ``hashes`` are indexed by merged group. Returns the
-    number of merged groups.
+    radius is then added to ``lam`` at that coordinate. ``sizes`` and ``hashes`` are indexed by merged group. Returns
+    the number of merged groups.
 
     Equal groups are found by a hash: the sum of random ``keys`` of the positions, each multiplied by an odd number for
     its place in the group. The length of the hash ``table`` (filled with -1) is a power of two and at least twice the
