@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from atom_contract import require_contract
 
 import cvxstructreg as csr
 from cvxstructreg.core.atom import Atom
+from cvxstructreg.testing import check_solver
 
 ROOT = Path(__file__).parent.parent
 GUIDES = ROOT / "docs" / "extending"
@@ -35,7 +37,7 @@ def imported(name, folder):
     return module
 
 
-@pytest.fixture(scope="module", params=ATOMS)
+@pytest.fixture(scope="module", params=[*ATOMS, "solver"])
 def guide(request, tmp_path_factory):
     """The name of a guide and the module of its whole file."""
     module = imported(request.param, tmp_path_factory.mktemp("guide"))
@@ -50,6 +52,7 @@ def used(name, module):
     return names
 
 
+@pytest.mark.parametrize("guide", ATOMS, indirect=True)
 def test_the_whole_file_keeps_the_contract_of_atoms(guide):
     name, module = guide
     cls = getattr(module, ATOMS[name])
@@ -57,6 +60,7 @@ def test_the_whole_file_keeps_the_contract_of_atoms(guide):
     require_contract(cls)
 
 
+@pytest.mark.parametrize("guide", ATOMS, indirect=True)
 def test_the_examples_of_its_docstrings_run(guide):
     results = doctest.testmod(guide[1])
     assert results.attempted and not results.failed
@@ -107,9 +111,33 @@ def test_the_loss_of_the_guide_is_the_squared_loss_without_its_tube(tmp_path):
         loss(np.zeros((3, 2)))
 
 
-def test_contributing_and_readme_lead_to_the_guides():
+def solver_problems(rng):
+    """Problems that the solver of the guide accepts: dense and sparse, smooth losses, with and without intercept."""
+    X = rng.normal(size=(40, 6))
+    y = X[:, 0] + 2.0 + 0.3 * rng.normal(size=40)
+    sparse = sp.csr_array(np.where(np.abs(X) > 1.0, X, 0.0))
+    yield csr.Problem(csr.Linear(X), csr.Logistic(y > 2) + 1.0 * csr.L1() + 0.5 * csr.Ridge())
+    yield csr.Problem(csr.Linear(sparse, intercept=False), csr.Squared(y) + 2.0 * csr.L1())
+    yield csr.Problem(csr.Linear(X), csr.Squared(y[:20], rows=np.arange(20)) + csr.Box(-0.5, 0.5) + csr.Ridge())
+
+
+def test_the_solver_of_the_guide_keeps_the_contract_of_solvers(tmp_path):
+    solver = imported("solver", tmp_path).SOLVER
+    before = csr.solvers.names()
+    with csr.solvers.register(solver):
+        for problem in solver_problems(np.random.default_rng(0)):
+            assert solver.accepts(problem)
+            check_solver("ista", problem, tol=1e-5)
+        with pytest.raises(ValueError, match="relative_step must be between 0 and 2, got 3"):
+            problem.solve("ista", relative_step=3)
+        with pytest.raises(ValueError, match="does not accept this problem: Hinge"):
+            csr.Problem(csr.Linear(np.eye(2)), csr.Hinge([0, 1]) + csr.L1()).solve("ista")
+    assert csr.solvers.names() == before
+
+
+def test_contributing_leads_to_the_guides():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    for name in ATOMS:
+    for name in (*ATOMS, "solver"):
         assert f"docs/extending/{name}.md" in text
     for path in re.findall(r"\]\((?!https?:)([^)#]+)", text):
         assert (ROOT / path).exists(), path
