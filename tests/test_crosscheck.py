@@ -1,4 +1,4 @@
-"""The machine that keeps looking: it finds nothing in the package, and finds each of several planted errors."""
+"""The cross-check finds no violation in the package, and finds each of several planted errors."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_a_limit_that_is_not_kept_is_found(monkeypatch):
     assert [violation.kind for violation in found] == ["time"]
 
 
-# ------------------------------------------------------------------------------------------------- the second opinion
+# ------------------------------------------------------------------------------------------------- textbook formulas
 
 
 def test_the_second_opinion_shares_no_code():

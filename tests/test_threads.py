@@ -396,7 +396,7 @@ def imports_and_attributes(path: Path) -> set[str]:
     return names
 
 
-# the cross-check is a program: it looks at the warnings of its own process
+# the cross-check is a program: it may change the warning filters of its own process
 LIBRARY = sorted(path for path in PACKAGE.rglob("*.py") if "crosscheck" not in path.relative_to(PACKAGE).parts)
 
 

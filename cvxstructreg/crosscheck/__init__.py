@@ -1,4 +1,4 @@
-"""The machine that keeps looking: random problems, every solver, a second opinion by textbook formulas.
+"""Randomized tests: solve random problems with every solver and compare with independent textbook formulas.
 
 ``python -m cvxstructreg.crosscheck --problems 10000 --seed 0 --jobs 2 --report out.html``
 """

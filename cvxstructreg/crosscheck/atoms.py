@@ -1,7 +1,8 @@
-"""Each atom of a problem by itself: its closed forms against the textbook value.
+"""Check the closed forms of each atom of a problem against its textbook value.
 
-Solvers with a wrong prox or gradient often end honestly, without a proof. Here such a formula is caught by what defines
-it: a prox is a minimiser, a gradient is the limit of differences, and a conjugate obeys f(z) + f*(u) >= <u, z>.
+A solver with a wrong prox or gradient often stops without a certificate, so the error stays hidden. The checks here
+detect such a formula by its definition: a prox is a minimiser, a gradient is the limit of differences, and a conjugate
+satisfies f(z) + f*(u) >= <u, z>.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
 from cvxstructreg.crosscheck.textbook.matrices import Array
 from cvxstructreg.crosscheck.textbook.value import term_value
 
-#: How far from the best value a prox, which may be iterative, is allowed to be, relative to the value where it started.
+#: Tolerance for the value of a prox (which may be iterative), relative to the value at its starting point.
 PROX = 1e-4
-#: Each value of a norm that is itself a minimum takes a cone solver: only this share of them is checked.
+#: A norm that is itself a minimum needs a cone solver for each value: only this share of them is checked.
 LATENT = 0.2
 Function = Callable[[Array], float]
 
 
 def wrong_atoms(problem: csr.Problem, recipe: Recipe, rng: np.random.Generator) -> Iterator[tuple[str, str]]:
-    """The name of each formula that is wrong, and what is wrong with it."""
+    """Yield the name of each wrong formula, and what is wrong with it."""
     for term, given in zip(problem.terms, recipe["terms"], strict=True):
         atom = term.atom
         if given["kind"] == "RKHSNorm" or (given["kind"] == "LatentGroupLasso" and rng.random() > LATENT):
@@ -55,7 +56,7 @@ def _rows(problem: csr.Problem, given: dict[str, Any]) -> int:
 
 
 def _prox(atom: Any, f: Function, z: Array, size: float, rng: np.random.Generator) -> Iterator[str]:
-    """t f(x) + 1/2 ||x - v||^2 is lower at x = prox(v) than nearby, and (v - x) / t is a subgradient there."""
+    """Check that t f(x) + 1/2 ||x - v||^2 is lower at x = prox(v) than nearby, and (v - x) / t is a subgradient."""
     v, start = z, f(z)
     t = float(0.5 * np.sum(v**2) / start) if start > 1e-9 * size else 1.0
 
@@ -74,11 +75,11 @@ def _prox(atom: Any, f: Function, z: Array, size: float, rng: np.random.Generato
 
 
 def _conjugate(atom: Any, f: Function, x: Array, u: Array, z: Array) -> Iterator[str]:
-    """f(z) + f*(u) >= <u, z>, with equality for a subgradient u at z."""
+    """Check that f(z) + f*(u) >= <u, z>, with equality for a subgradient u at z."""
     size = float(np.sum(np.abs(u) * (np.abs(x) + np.abs(z)))) + abs(f(x)) + abs(f(z))
     inside = (1.0 - 1e-6) * u
     excess = f(x) + conjugate(atom, inside) - float(np.sum(inside * x))
-    if 1e-3 * size < excess < np.inf:  # infinite where round-off has left the domain
+    if 1e-3 * size < excess < np.inf:  # infinite if round-off moved u out of the domain
         yield f"f(x) + f*(u) exceeds <u, x> by {excess:.3g} (of {size:.3g}) for a subgradient u"
     for factor in (1.0, 1.5, -0.7):
         for point in (x, z, 3.0 * x):
@@ -90,21 +91,23 @@ def _conjugate(atom: Any, f: Function, x: Array, u: Array, z: Array) -> Iterator
 
 
 def _grad(atom: Any, f: Function, z: Array, size: float, rng: np.random.Generator) -> Iterator[str]:
-    """f(z + p) - f(z - p) is 2 <grad, p> for small p."""
+    """Check that f(z + p) - f(z - p) is 2 <grad, p> for small p."""
     gradient = atom.grad(z)
     noise = 1e-12 * size / float(np.abs(z).max())
     for step in (1e-5, 1e-7):
-        p = step * np.asarray(rng.normal(size=z.shape), dtype=np.longdouble)  # or z + p would be rounded
+        p = step * np.asarray(
+            rng.normal(size=z.shape), dtype=np.longdouble
+        )  # in double precision z + p would be rounded
         change, expected = f(z + p) - f(z - p), 2.0 * float(np.sum(gradient * p))
         scale = 2.0 * float(np.sum(np.abs(gradient * p)))
         if abs(change - expected) <= 1e-3 * scale + noise * step:
-            return  # a kink in between spoils one step, not all
-    yield f"the gradient says {expected!r}, differences {float(change)!r}"
+            return  # a kink can spoil one step size, but not all
+    yield f"2 <grad, p> = {expected!r}, but the difference of values is {float(change)!r}"
 
 
 def _split(atom: Any, f: Function, z: Array, size: float, rng: np.random.Generator) -> Iterator[str]:
-    """f(w) = outer(K w)."""
+    """Check that f(w) = outer(K w)."""
     outer, K = atom.split()
     value, expected = outer.value(np.asarray(K @ z[: K.shape[1]])), f(z)
     if abs(value - expected) > 1e-10 * max(abs(value), abs(expected)):
-        yield f"outer(K w) = {value!r}, f(w) = {float(expected)!r}"
+        yield f"outer(K w) = {value!r}, but f(w) = {float(expected)!r}"

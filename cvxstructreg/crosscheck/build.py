@@ -1,4 +1,4 @@
-"""A recipe as a problem of the package, through its public interface only."""
+"""Build the problem of a recipe through the public interface of the package only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cvxstructreg.crosscheck.recipe import Recipe
 
 
 def build(recipe: Recipe) -> csr.Problem:
-    """The problem that a user would write.
+    """Return the problem of a recipe, as a user would write it.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def build(recipe: Recipe) -> csr.Problem:
 
 
 def scaled(term: dict[str, Any]) -> csr.Term:
-    """A term with its strength, on what it acts on."""
+    """Return a term with its strength and target."""
     atom = _atom(term)
     moved = term["on"]
     if moved == "scores" and term["kind"] != "Dissimilarity":
@@ -65,7 +65,7 @@ def _atom(term: dict[str, Any]) -> Any:
 
 
 def graph(given: dict[str, Any]) -> csr.Graph:
-    """The graph of an edge list."""
+    """Return the graph of an edge list."""
     pairs = np.array(given["edges"], dtype=int).reshape(-1, 2)
     return csr.Graph.from_edges(
         pairs, given["weights"], given["n_nodes"], virtual=given["virtual"] or None, directed=given["directed"]
@@ -79,7 +79,7 @@ def _bound(given: Any, none: float) -> Any:
 
 
 def laid_out(model: dict[str, Any]) -> Any:
-    """The matrix of the model in its type and format."""
+    """Return the matrix of the model in its dtype and format."""
     dense = np.array(model["matrix"], dtype=model["dtype"])
     layout = model["format"]
     if layout == "dense":
@@ -94,7 +94,7 @@ def laid_out(model: dict[str, Any]) -> Any:
     whole = sp.csr_array(dense)
     if layout == "unsorted":
         return _reversed_rows(whole)
-    # duplicates: every entry twice, as halves where that is exact and as the entry and a zero where it is not
+    # duplicates: every entry twice, as two halves if that is exact, and otherwise as the entry and a zero
     data = np.repeat(whole.data, 2)
     if data.dtype.kind == "f":
         data /= 2
@@ -104,7 +104,7 @@ def laid_out(model: dict[str, Any]) -> Any:
 
 
 def _reversed_rows(matrix: Any) -> Any:
-    """A CSR matrix whose column indices fall in every row."""
+    """Return a CSR matrix whose column indices decrease in every row."""
     order = np.concatenate(
         [np.arange(end - 1, start - 1, -1) for start, end in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)]
         or [np.zeros(0, dtype=int)]

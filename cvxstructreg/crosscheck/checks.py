@@ -1,4 +1,4 @@
-"""All checks of one problem: every solver, perturbed points, repetition, threads; and what they have violated.
+"""All checks of one problem: every solver, perturbed points, repetition and threads; and the violations found.
 
 What counts as a violation is listed in :mod:`cvxstructreg.crosscheck.findings`.
 """
@@ -26,23 +26,23 @@ from cvxstructreg.crosscheck.textbook.program import feasible, textbook_optimum
 from cvxstructreg.crosscheck.textbook.value import Value, value
 from cvxstructreg.solvers import registry
 
-#: Warnings that the library is meant to give.
+#: Warnings that the library may issue.
 DOCUMENTED_WARNINGS = (csr.InaccurateWarning, csr.GraphDominatesWarning, csr.RepairedGramWarning)
 STATUSES = ("optimal", "stationary", "max_iter", "time_limit", "inaccurate", "no_minimiser")
-#: Losses that may approach their infimum without reaching it.
+#: Losses that may approach their infimum without attaining it.
 NEVER_REACHED = ("Logistic", "Multinomial")
-#: How much may be added to the diagonal of a Gram matrix, relative to its largest eigenvalue.
+#: Most that may be added to the diagonal of a Gram matrix, relative to its largest eigenvalue.
 SHIFT = {"float64": 1e-8, "float32": 2e-5}
-#: What is done for a share of the problems only.
+#: Checks that are run for a share of the problems only.
 SHARES = ("certify", "search", "repeat", "threads")
-#: No further points are certified after so many seconds.
+#: No further points are certified after this many seconds.
 PATIENT = 0.2
-#: The points that are certified: zero, near the best point by relative noise of these sizes, and far away.
+#: Relative noise of the certified points near the best point. Zero and distant points are certified too.
 NEARBY = {"exact": 0.0, "1e-9": 1e-9, "1e-4": 1e-4, "1e-1": 1e-1}
 
 
 def check(recipe: Recipe, settings: Settings | None = None) -> Outcome:
-    """Run everything on one problem.
+    """Run all checks on one problem.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class _Check:
         self.violations: list[Violation] = []
         self.statuses: dict[str, str] = {}
         self.status = "not solved"
-        self.escapes: bool | None = None  # whether there may be no minimiser
+        self.escapes: bool | None = None  # whether the problem may have no minimiser
         self.slow: dict[str, str] = {}  # what was stopped, and where
         zero = feasible(recipe, np.zeros((len(recipe["model"]["matrix"][0]), outputs_of(recipe))))
         self.null_value = value(recipe, zero, np.zeros(outputs_of(recipe))).high
@@ -77,7 +77,7 @@ class _Check:
         self.chosen = {what: self.rng.random() < getattr(settings, what) for what in SHARES}
 
     def everything(self) -> None:
-        """The whole programme."""
+        """Run all checks."""
         problem = self.guarded("build", lambda: build.build(self.original))
         if problem is None:
             self.status = "refused" if not self.violations else "failed"
@@ -99,7 +99,7 @@ class _Check:
             self.violate("input", "model", "the design matrix has changed")
 
     def follow_repair(self, problem: csr.Problem) -> None:
-        """Use gram + shift I where the package says so, if the shift is no more than the round-off it allows."""
+        """Replace gram by gram + shift I if the package did so; a shift beyond the allowed round-off is a violation."""
         model = self.guarded("model", lambda: problem.model)
         if model is None or not getattr(model, "shift", 0.0):
             return
@@ -107,13 +107,13 @@ class _Check:
         most = SHIFT[self.original["model"]["dtype"]] * float(np.linalg.eigvalsh(gram)[-1])
         shifted = gram + model.shift * np.eye(len(gram))
         if model.shift > most or np.abs(model.design - shifted).max() > 1e-15 * np.abs(gram).max():
-            self.violate("input", "model", f"a Gram matrix that was changed by more than {most:.1e} on its diagonal")
+            self.violate("input", "model", f"the diagonal of the Gram matrix was changed by more than {most:.1e}")
         self.recipe = {**self.original, "model": {**self.original["model"], "matrix": model.design.tolist()}}
 
     def guarded(self, where: str, action: Any, point: Any = None) -> Any:
-        """The result of an action; None if it raises, which is a violation unless it is a documented refusal.
+        """Return the result of an action; None if it raises, which is a violation unless the error is documented.
 
-        ``point`` is where the action looks at, for the script.
+        ``point`` is the point that the action examines, for the script.
         """
         caught: list[str] = []
 
@@ -140,25 +140,25 @@ class _Check:
         return result
 
     def violate(self, kind: str, where: str, message: str, **more: Any) -> None:
-        """Note a violation, each kind and place once."""
+        """Record a violation; each kind and place is recorded once."""
         if not any(known.kind == kind and known.where == where for known in self.violations):
             self.violations.append(Violation(kind, where, message, **more))
 
     def add_point(self, label: str, theta: Array, b: Array) -> Value:
-        """Remember a point and its textbook value."""
+        """Record a point and its textbook value."""
         found = value(self.recipe, theta, b)
         if np.isfinite(found.high):
             self.points[label] = theta, b, found
         return found
 
     def best_value(self) -> float | None:
-        """The lowest value that anyone found."""
+        """Return the lowest value found by any solver or by the textbook program."""
         return min((point[2].high for point in self.points.values()), default=None)
 
     # ------------------------------------------------------------------------------------------------ solvers
 
     def solve_all(self, problem: csr.Problem) -> None:
-        """Every solver that accepts the problem; "auto" is the first of them."""
+        """Run every solver that accepts the problem; "auto" uses the first of them."""
         accepting = self.guarded("accepting", lambda: [solver.name for solver in registry.accepting(problem)])
         if accepting is None:
             self.status = "refused" if not self.violations else "failed"
@@ -182,11 +182,11 @@ class _Check:
         return problem.solve(name, self.settings.tol, max_iter=most, time_limit=self.limit(name))
 
     def limit(self, name: str) -> float:
-        """The seconds that a solver has."""
+        """Return the time limit of a solver in seconds."""
         return self.settings.time_limit if name == self.first else self.settings.other_limit
 
     def solve(self, problem: csr.Problem, name: str) -> csr.Solution | None:
-        """Solve, and check what the solution says about itself."""
+        """Solve, and check the time, the status and the certificate of the solution."""
         limit = self.limit(name)
         began = time.process_time()
         solution = self.guarded(name, lambda: self.run(problem, name))
@@ -200,7 +200,7 @@ class _Check:
         return solution
 
     def is_slow_again(self, problem: csr.Problem, name: str) -> bool:
-        """A second run decides: the first may have compiled loops."""
+        """Run the solver again and return whether it is too slow again: the first run may have compiled loops."""
         limit, began = self.limit(name), time.process_time()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -212,7 +212,7 @@ class _Check:
         return time.process_time() - began > 2.0 * limit + self.settings.grace
 
     def inspect(self, problem: csr.Problem, where: str, solution: csr.Solution) -> None:
-        """Objective, certificate and status of a solution."""
+        """Check the objective, the certificate and the status of a solution."""
         theta, b = problem.shaped(solution.coef, solution.intercept)
         self.inspect_certificate(where, theta, b, solution.certificate)
         if solution.objective != solution.certificate.objective:
@@ -224,21 +224,23 @@ class _Check:
             if self.escapes is None:
                 self.escapes = self.recipe["terms"][0]["kind"] in NEVER_REACHED and may_escape(self.recipe)
             if not self.escapes:
-                self.violate("status", where, "'no_minimiser', but no direction lowers the objective forever")
+                self.violate(
+                    "status", where, "status is 'no_minimiser', but no direction decreases the objective without end"
+                )
         elif expected != (solution.status if solution.status in ("optimal", "stationary") else ""):
             self.violate("status", where, f"{solution.status!r} with {solution.certificate}")
 
     def inspect_certificate(self, where: str, theta: Array, b: Array, certificate: csr.Certificate) -> None:
-        """Whether objective, bound and gap of a certificate fit together and agree with the textbook."""
+        """Check that objective, bound and gap of a certificate are consistent and agree with the textbook value."""
         if not (np.isfinite(theta).all() and np.isfinite(b).all()):
-            self.violate("objective", where, "weights that are not finite")
+            self.violate("objective", where, "the weights are not finite")
             return
         found = self.add_point(where, theta, b)
         if not _agree(certificate.objective, found):
             self.violate(
                 "objective",
                 where,
-                f"objective {certificate.objective!r}, by the textbook {found.high!r} (round-off {found.slack:.1e})",
+                f"objective {certificate.objective!r}, textbook value {found.high!r} (round-off {found.slack:.1e})",
                 size=abs(certificate.objective - found.high),
                 point=_listed(theta, b),
             )
@@ -262,7 +264,7 @@ class _Check:
     # ------------------------------------------------------------------------------------------------- points
 
     def certify_all(self, problem: csr.Problem) -> None:
-        """Certificates of zero, of points near the best one and of points far away."""
+        """Check certificates of zero, of points near the best one and of distant points."""
         if self.status in ("refused", "failed") or not self.chosen["certify"]:
             return
         points, began = self.perturbed(), time.process_time()
@@ -279,7 +281,7 @@ class _Check:
                 self.inspect_certificate(where, theta, b, certificate)
 
     def perturbed(self) -> dict[str, tuple[Array, Array]]:
-        """The points that are certified."""
+        """Return the points to certify."""
         d, k = len(self.recipe["model"]["matrix"][0]), outputs_of(self.recipe)
         rng = np.random.default_rng([ord(letter) for letter in self.recipe.get("name", "0")])
         free = float(self.recipe["model"]["intercept"])
@@ -296,7 +298,7 @@ class _Check:
         return points
 
     def compare_bounds(self) -> None:
-        """No bound may be above any value, but for round-off in the bound."""
+        """Check that no bound exceeds any value by more than round-off."""
         if not self.points:
             return
         witness, (theta, b, lowest) = min(self.points.items(), key=lambda item: item[1][2].high)
@@ -306,7 +308,7 @@ class _Check:
                 self.violate(
                     "bound",
                     where,
-                    f"bound {bound!r} above the value {lowest.high!r} found by {witness} "
+                    f"bound {bound!r} is above the value {lowest.high!r} found by {witness} "
                     f"(by {excess:.1e}, relative {excess / max(abs(lowest.high), 1e-300):.1e}; "
                     f"round-off {origin.slack + lowest.slack:.1e})",
                     witness=witness,
@@ -317,7 +319,7 @@ class _Check:
     # ------------------------------------------------------------------------------------ repetition, threads
 
     def repeated(self, problem: csr.Problem, name: str) -> None:
-        """The same solve twice, of the same problem and of the problem built anew, gives the same numbers."""
+        """Check that repeated solves, of the same problem and of a rebuilt one, give identical results."""
         results = []
         for given in (problem, problem, None):
             target = given or self.guarded("build", lambda: build.build(self.original))
@@ -329,10 +331,10 @@ class _Check:
             same = np.array_equal(results[0].coef, other.coef) and np.array_equal(results[0].intercept, other.intercept)
             if not same or results[0].status != other.status:
                 size = float(np.max(np.abs(results[0].coef - other.coef), initial=0.0))
-                self.violate("repetition", name, f"weights that differ by {size:.1e} in a second run", size=size)
+                self.violate("repetition", name, f"the weights differ by {size:.1e} in a second run", size=size)
 
     def in_threads(self, problem: csr.Problem) -> None:
-        """Two solvers of one problem at once: what they return must stand as if each had run alone."""
+        """Run two solvers on one problem at the same time; their results must pass the same checks as alone."""
         names = [name for name, status in self.statuses.items() if status not in ("refused", "time_limit")]
         if not names:
             return
@@ -366,7 +368,7 @@ def _renamed(violation: Violation) -> Violation:
 
 
 def _proved(certificate: csr.Certificate, tol: float) -> str:
-    """The status that a certificate allows."""
+    """Return the status that a certificate proves; empty if it proves none."""
     if certificate.kind == "kkt":
         return "stationary" if certificate.residual <= tol else ""
     return "optimal" if 0.0 <= certificate.relative_gap <= tol else ""
@@ -387,12 +389,12 @@ def _listed(theta: Array, b: Array) -> list[Any]:
 
 
 def _place(error: BaseException) -> str:
-    """File and line of the package in which an error was raised."""
+    """Return the file and line of the package in which an error was raised."""
     return _innermost(traceback.extract_tb(error.__traceback__))
 
 
 def _innermost(frames: traceback.StackSummary) -> str:
-    """The last file and line of the package, but for this part of it."""
+    """Return the innermost file and line of the package outside the cross-check."""
     places = [(f.filename.split("cvxstructreg/")[-1], f.lineno) for f in frames if "cvxstructreg/" in f.filename]
     inner = [place for place in places if not place[0].startswith("crosscheck/")] or places
     return f"{inner[-1][0]}:{inner[-1][1]}" if inner else "outside"

@@ -14,24 +14,26 @@ from cvxstructreg.crosscheck.report import as_html, as_text
 from cvxstructreg.crosscheck.run import Plan, Record, records_of, run
 
 DESCRIPTION = (
-    "Solves random problems with all solvers and compares them with textbook formulas. An interrupted run goes on "
-    "where it ended: results are kept as JSON lines beside the report. Exit code 1 if there are violations."
+    "Solves random problems with all solvers and compares the results with textbook formulas. Results are stored as "
+    "JSON lines next to the report, so an interrupted run can be resumed. Exits with code 1 if there are violations."
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of the command."""
-    parser.add_argument("--problems", type=_count, default=1000, help="how many problems to try (default 1000)")
-    parser.add_argument("--seed", type=int, default=0, help="which sequence of problems (default 0)")
-    parser.add_argument("--jobs", type=_count, default=1, help="processes (default 1)")
-    parser.add_argument("--largest", type=_count, default=LARGEST, help="most rows and columns (default 60)")
+    """Add the options of the command."""
+    parser.add_argument("--problems", type=_count, default=1000, help="number of problems (default 1000)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sequence of problems (default 0)")
+    parser.add_argument("--jobs", type=_count, default=1, help="number of processes (default 1)")
+    parser.add_argument(
+        "--largest", type=_count, default=LARGEST, help="largest number of rows and columns (default 60)"
+    )
     parser.add_argument("--shrink", type=float, default=20.0, help="CPU seconds to shrink a violation (default 20)")
-    parser.add_argument("--report", type=Path, default=Path("crosscheck.html"), help="the page to write")
-    parser.add_argument("--fresh", action="store_true", help="start anew instead of resuming an earlier run")
+    parser.add_argument("--report", type=Path, default=Path("crosscheck.html"), help="HTML file to write")
+    parser.add_argument("--fresh", action="store_true", help="start again instead of resuming an earlier run")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command: 0 without violations, 1 with, 2 for wrong arguments, 130 if interrupted."""
+    """Run the command; the exit code is 0 without violations, 1 with, 2 for wrong arguments, 130 if interrupted."""
     parser = argparse.ArgumentParser(prog="python -m cvxstructreg.crosscheck", description=DESCRIPTION)
     add_arguments(parser)
     return crosscheck(parser.parse_args(arguments))
@@ -58,7 +60,7 @@ def crosscheck(options: argparse.Namespace) -> int:
     print(*violations, sep="\n")
     print(f"{len(records)} problems; {len(violations)} violations; report: {options.report}")
     if interrupted:
-        print("interrupted: the same command goes on from here")
+        print("interrupted: run the same command again to resume")
         return 130
     return 1 if violations else 0
 
@@ -72,7 +74,7 @@ def _listed(records: dict[int, Record]) -> list[str]:
 
 
 class _Bar:
-    """A bar on a terminal; elsewhere a line every half minute."""
+    """A progress bar on a terminal; elsewhere a line every half minute."""
 
     def __init__(self, total: int) -> None:
         self.total, self.began, self.first, self.printed = total, time.monotonic(), -1, 0.0
@@ -98,5 +100,5 @@ def _count(text: str) -> int:
     except ValueError:
         count = 0
     if count < 1:
-        raise argparse.ArgumentTypeError(f"a positive integer is needed, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a positive integer, got {text!r}")
     return count

@@ -1,23 +1,23 @@
-"""What is looked for, and what was found.
+"""Settings, violations and outcomes of the cross-check.
 
 A *violation* is one of
 
 ============  =========================================================================================
-bound         a lower bound above the value of a feasible point, whoever found the point
+bound         a lower bound is above the value of a feasible point, from any source
 objective     the reported objective and the textbook value of the same point differ beyond round-off
 status        the status does not match the gap, or the gap is negative
 atom          a prox, gradient, conjugate or split of a term contradicts its textbook value
-exception     an error that is no documented refusal
-warning       a warning that is none of the library's own, such as an overflow in NumPy
-time          a time limit exceeded by a factor of two and one second more
-repetition    the same solve gives other weights the second time
-threads       two solves at once, in two threads, give results that one alone does not
-input         the arrays that the user gave were changed
-crash         the process died or did not come back
+exception     an error that is not a documented refusal
+warning       a warning that is not one of the library's own, such as an overflow in NumPy
+time          a solve takes more than twice its time limit and a grace period
+repetition    the same solve gives different weights the second time
+threads       two solves in two threads give results that fail the other checks
+input         the user's arrays were changed
+crash         the process died or did not answer
 ============  =========================================================================================
 
-Round-off is what :class:`cvxstructreg.crosscheck.textbook.value.Value` allows: 1e-12 of the sum of the terms, and 32
-units in the last place of the magnitudes that were added.
+The allowed round-off is that of :class:`cvxstructreg.crosscheck.textbook.value.Value`: 1e-12 of the sum of the terms,
+plus 32 units in the last place of the magnitudes that were added.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Settings:
-    """What is run on each problem.
+    """Which checks are run on each problem.
 
-    The solver that "auto" takes has ``time_limit`` seconds, all others ``other_limit`` seconds and ``max_iter``
-    iterations; limits may be exceeded by a factor of two and ``grace`` seconds. ``solvers`` and ``points`` are names;
-    None stands for all solvers and for ``n_points`` of the points. ``certify``, ``search``, ``repeat`` and ``threads``
-    are shares of the problems.
+    The solver that "auto" chooses has ``time_limit`` seconds; all others have ``other_limit`` seconds and ``max_iter``
+    iterations. A solve may take twice its limit plus ``grace`` seconds. ``solvers`` and ``points`` are names; None
+    means all solvers, and ``n_points`` of the points. ``certify``, ``search``, ``repeat`` and ``threads`` are shares of
+    the problems.
     """
 
     tol: float = 1e-6
@@ -54,7 +54,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Violation:
-    """One broken promise: its kind, who broke it, whose point shows it, and the numbers."""
+    """One violation: its kind, where it occurred, whose point shows it, and the numbers."""
 
     kind: str
     where: str
@@ -66,7 +66,7 @@ class Violation:
 
 @dataclass
 class Outcome:
-    """What became of a problem."""
+    """The result of the checks of one problem."""
 
     status: str
     solvers: dict[str, str] = field(default_factory=dict)
@@ -75,5 +75,5 @@ class Outcome:
     optimum: float | None = None
 
     def as_data(self) -> dict[str, Any]:
-        """For a line of JSON."""
+        """Return the entries of a JSON record."""
         return asdict(self)

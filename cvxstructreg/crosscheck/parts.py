@@ -1,4 +1,4 @@
-"""Smaller recipes from a recipe: some of its rows, columns, classes or terms."""
+"""Reduce a recipe to some of its rows, columns, classes or terms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
 
 
 def keep_rows(recipe: Recipe, kept: list[int]) -> Recipe:
-    """The problem on these rows of the model; for a kernel model they are the weights too."""
+    """Return the recipe restricted to these rows; for a kernel model, also to the corresponding weights."""
     smaller = copy.deepcopy(recipe)
     model = smaller["model"]
     matrix = np.array(model["matrix"], dtype=float)
@@ -26,7 +26,7 @@ def keep_rows(recipe: Recipe, kept: list[int]) -> Recipe:
 
 
 def keep_columns(recipe: Recipe, kept: list[int]) -> Recipe:
-    """The problem on these columns of a linear model."""
+    """Return the recipe restricted to these columns of a linear model."""
     smaller = copy.deepcopy(recipe)
     smaller["model"]["matrix"] = np.array(smaller["model"]["matrix"], dtype=float)[:, kept].tolist()
     for term in smaller["terms"]:
@@ -36,12 +36,12 @@ def keep_columns(recipe: Recipe, kept: list[int]) -> Recipe:
 
 
 def keep_terms(recipe: Recipe, kept: list[int]) -> Recipe:
-    """The problem with these terms only."""
+    """Return the recipe with these terms only."""
     return {**copy.deepcopy(recipe), "terms": [copy.deepcopy(recipe["terms"][number]) for number in kept]}
 
 
 def fewer_classes(recipe: Recipe) -> Recipe | None:
-    """One class or target less: the rows of the last class join the first."""
+    """Return the recipe with one class or target fewer; rows of the last class move to the first."""
     k = outputs_of(recipe)
     smaller = copy.deepcopy(recipe)
     losses = [term for term in smaller["terms"] if term["on"] == "rows"]
@@ -68,7 +68,7 @@ def _keep_labels(term: dict[str, Any], kept: list[int], n: int) -> None:
 
 
 def _keep_places(term: dict[str, Any], kept: list[int]) -> None:
-    """Restrict the structure of a penalty to some of the weights (or examples) it is about."""
+    """Restrict the structure of a penalty to some of its weights (or examples)."""
     position = {old: new for new, old in enumerate(kept)}
     for name in ("weights", "lower", "upper"):
         if isinstance(term.get(name), list) and "groups" not in term and "pairs" not in term:
@@ -91,7 +91,7 @@ def _keep_places(term: dict[str, Any], kept: list[int]) -> None:
 
 
 def _keep_nodes(graph: dict[str, Any], kept: list[int]) -> None:
-    """Some of the features of a graph, and all of its virtual nodes."""
+    """Return the graph on some of its features and all of its virtual nodes."""
     virtual = set(graph["virtual"])
     features = [node for node in range(graph["n_nodes"]) if node not in virtual]
     nodes = sorted({features[place] for place in kept} | virtual)

@@ -1,4 +1,4 @@
-"""An end to work that does not end by itself."""
+"""A limit on CPU time for code that does not stop by itself."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 
 class TooSlow(BaseException):
-    """The work has used up its CPU time. No ordinary error, so that no ordinary handler takes it for one."""
+    """The code used up its CPU time. This is not an Exception, so that no ``except Exception`` catches it."""
 
 
 @contextmanager
 def patience(seconds: float) -> Iterator[None]:
-    """Raise TooSlow inside the block after so many seconds of CPU time of the process, where the system can do that.
+    """Raise TooSlow inside the block after this many seconds of CPU time, on systems with interval timers.
 
     Examples
     --------
@@ -28,7 +28,7 @@ def patience(seconds: float) -> Iterator[None]:
         return
 
     def stop(_: int, frame: Any) -> None:
-        if _compiles(frame):  # this must not be torn apart, and is no fault of the work
+        if _compiles(frame):  # compilation must not be interrupted, and its time does not count
             signal.setitimer(signal.ITIMER_PROF, 1.0)
         else:
             raise TooSlow
@@ -43,7 +43,7 @@ def patience(seconds: float) -> Iterator[None]:
 
 
 def _compiles(frame: Any) -> bool:
-    """Whether loops are being compiled."""
+    """Return whether loops are being compiled."""
     while frame is not None:
         if any(f"/{package}/" in frame.f_code.co_filename for package in ("numba", "llvmlite")):
             return True

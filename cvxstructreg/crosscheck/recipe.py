@@ -1,9 +1,9 @@
 """A random problem as plain data, made from a seed.
 
-A recipe is a dictionary of numbers, strings and lists, so that a problem can be stored as JSON, replayed, shrunk and
-printed. It holds the raw data only: matrices, labels, edge lists, group lists. Two builders read it, one through the
-public interface of the package (:mod:`cvxstructreg.crosscheck.build`) and one by textbook formulas
-(:mod:`cvxstructreg.crosscheck.textbook.value` and its neighbours). ::
+A recipe is a dictionary of numbers, strings and lists, so a problem can be stored as JSON, replayed, shrunk and
+printed. It contains only raw data: matrices, labels, edge lists, group lists. Two implementations read a recipe: one
+uses the public interface of the package (:mod:`cvxstructreg.crosscheck.build`), the other textbook formulas
+(:mod:`cvxstructreg.crosscheck.textbook`). ::
 
     {"model": {"kind": "linear", "matrix": [[...]], "dtype": "float64", "format": "dense", "intercept": true},
      "terms": [{"kind": "Squared", "on": "rows", "scale": 1.0, "y": [...], "rows": null, "sample_weight": null},
@@ -23,12 +23,12 @@ Recipe = dict[str, Any]
 
 #: The largest numbers of rows, columns and classes.
 LARGEST, CLASSES = 60, 9
-#: The ways in which a matrix may be handed over, dense ones more often.
+#: Formats of the data matrix; dense formats occur more often.
 FORMATS = ("dense", "dense", "dense", "fortran", "csr", "csc", "coo", "unsorted", "duplicates", "explicit zeros")
 
 
 def random_recipe(seed: int, number: int, largest: int = LARGEST) -> Recipe:
-    """The recipe of problem ``number`` of the sequence that belongs to ``seed``.
+    """Return the recipe of problem ``number`` in the sequence of ``seed``.
 
     Examples
     --------
@@ -54,14 +54,14 @@ def random_recipe(seed: int, number: int, largest: int = LARGEST) -> Recipe:
 
 
 def class_of(recipe: Recipe) -> tuple[str, str, tuple[str, ...]]:
-    """Loss, model and penalties: what the table of the report is sorted by."""
+    """Return loss, model and penalties, by which the table of the report is sorted."""
     loss = recipe["terms"][0]["kind"]
     penalties = {title(term) for term in recipe["terms"] if term["on"] != "rows"}
     return loss, recipe["model"]["kind"], tuple(sorted(penalties))
 
 
 def title(term: dict[str, Any]) -> str:
-    """The name of a penalty, with what it acts on."""
+    """Return the name of a penalty, with its target."""
     moved = {"scores": " on scores", "function": " on function"}
     if term["kind"] in ("Dissimilarity", "RKHSNorm"):
         return str(term["kind"])
@@ -69,7 +69,7 @@ def title(term: dict[str, Any]) -> str:
 
 
 def outputs_of(recipe: Recipe) -> int:
-    """The number of score columns k."""
+    """Return the number of score columns k."""
     term = recipe["terms"][0]
     if term["kind"] == "Squared":
         y = np.asarray(term["y"])
@@ -78,7 +78,7 @@ def outputs_of(recipe: Recipe) -> int:
 
 
 def _size(rng: np.random.Generator, largest: int) -> int:
-    """From 1 to ``largest``, small numbers more often."""
+    """Draw a number from 1 to ``largest``; small numbers are more likely."""
     return int(np.clip(np.floor(largest ** rng.random() + rng.random()), 1, largest))
 
 
@@ -94,14 +94,14 @@ def _linear(rng: np.random.Generator, n: int, d: int, wild: bool) -> dict[str, A
     layout = str(rng.choice(FORMATS))
     if layout not in ("dense", "fortran") or rng.random() < 0.2:
         X *= rng.random((n, d)) < 0.5
-    if rng.random() < 0.2:  # columns that are zero
+    if rng.random() < 0.2:  # zero columns
         X[:, rng.random(d) < 0.3] = 0.0
-    if rng.random() < 0.2 and d > 1:  # columns that are the same, opposite or nearly the same
+    if rng.random() < 0.2 and d > 1:  # columns that are equal, opposite or nearly equal
         j, other = rng.choice(d, size=2, replace=False)
         X[:, j] = X[:, other] * rng.choice([1.0, -1.0, 2.0]) + rng.choice([0.0, 0.0, 1e-9]) * rng.normal(size=n)
     if rng.random() < 0.1:  # a column that repeats the intercept
         X[:, rng.integers(d)] = 1.0
-    if rng.random() < 0.1 and n > 1:  # rows that are the same
+    if rng.random() < 0.1 and n > 1:  # equal rows
         X[rng.integers(n)] = X[rng.integers(n)]
     if wild and dtype in ("float64", "float32"):
         X = _stretched(rng, X)
@@ -116,7 +116,7 @@ def _linear(rng: np.random.Generator, n: int, d: int, wild: bool) -> dict[str, A
 
 
 def _stretched(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
-    """The matrix times some scale, or each column times its own, or moved far from zero."""
+    """Scale the matrix, or scale each column, or shift the columns far from zero."""
     how = rng.integers(4)
     if how == 0:
         return X * 10.0 ** rng.uniform(-9, 9)
@@ -130,14 +130,14 @@ def _stretched(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
 def _kernel(rng: np.random.Generator, n: int, wild: bool) -> dict[str, Any]:
     Z = rng.normal(size=(n, int(rng.integers(1, 5))))
     how = rng.integers(3)
-    if how == 0:  # of full rank
+    if how == 0:  # full rank
         squares = ((Z[:, None] - Z[None]) ** 2).sum(axis=2)
         gram = np.exp(-squares * 10.0 ** rng.uniform(-2, 1))
     elif how == 1:  # rank-deficient
         gram = Z @ Z.T
     else:
         gram = Z @ Z.T + 10.0 ** rng.uniform(-6, 0) * np.eye(n)
-    if rng.random() < 0.1:  # an example that the kernel does not know
+    if rng.random() < 0.1:  # an example with a zero row and column
         gram[:, 0] = gram[0, :] = 0.0
     if wild:
         gram = gram * 10.0 ** rng.uniform(-9, 9)

@@ -29,7 +29,7 @@ ON_SCORES = (*QUADRATIC, "FusedLasso", "GroupLasso", "L1", "Box")
 
 
 def loss_term(rng: np.random.Generator, kind: str, n: int, k: int, wild: bool) -> Term:
-    """A loss on all rows or some of them, with labels and perhaps sample weights."""
+    """Draw a loss on all or some rows, with labels and possibly sample weights."""
     rows = rng.permutation(n)[: max(2, int(rng.integers(1, n + 1)))] if rng.random() < 0.3 else np.arange(n)
     if kind != "Squared" and len(rows) < k + 1:
         rows = rng.permutation(n)
@@ -44,7 +44,7 @@ def loss_term(rng: np.random.Generator, kind: str, n: int, k: int, wild: bool) -
         term["y"] = y.tolist()
     elif k == 1:
         signs = rng.permutation(np.arange(m) % 2) if rng.random() < 0.5 else (np.arange(m) < rng.integers(1, m)) + 0
-        signs *= int(rng.random() < 0.98)  # of one class, and refused
+        signs *= int(rng.random() < 0.98)  # rarely all rows are of one class, which is refused
         term |= {"k": 1, "y": (signs if rng.random() < 0.5 else 2 * signs - 1).tolist()}
     else:
         y = rng.permutation(np.arange(m) % k)
@@ -72,7 +72,7 @@ def _sample_weight(rng: np.random.Generator, m: int, wild: bool) -> list[float] 
 def penalty_terms(
     rng: np.random.Generator, model: dict[str, Any], k: int, wild: bool, losses: list[Term]
 ) -> list[Term]:
-    """None to three penalties."""
+    """Draw zero to three penalties."""
     matrix = np.asarray(model["matrix"], dtype=float)
     n, d = matrix.shape
     typical = _typical_pull(matrix, losses)
@@ -95,7 +95,7 @@ def penalty_terms(
 
 
 def _typical_pull(matrix: np.ndarray, losses: list[Term]) -> float:
-    """How strongly the first loss pulls at the weights from zero, roughly."""
+    """Return roughly the size of the gradient of the first loss at zero weights."""
     y = np.asarray(losses[0]["y"], dtype=float)
     pull = float(np.abs(matrix).max(initial=0.0)) * float(np.abs(y).max(initial=0.0) if y.size else 1.0)
     weights = losses[0]["sample_weight"]
@@ -113,7 +113,7 @@ def _strength(rng: np.random.Generator, typical: float, wild: bool) -> float:
 
 
 def _penalty(rng: np.random.Generator, kind: str, m: int, wild: bool) -> Term:
-    """The structure of a penalty of m rows."""
+    """Draw the structure of a penalty on m rows."""
     if kind in ("Ridge", "L1"):
         weights = rng.uniform(0.0, 2.0, size=m) * (rng.random(m) < 0.8) if rng.random() < 0.3 else None
         return {"kind": kind, "weights": None if weights is None else weights.tolist()}
@@ -140,7 +140,7 @@ def _penalty(rng: np.random.Generator, kind: str, m: int, wild: bool) -> Term:
 
 
 def _bounds(rng: np.random.Generator, m: int) -> Term:
-    """Bounds that usually hold zero, as numbers or one for each weight; None is no bound."""
+    """Draw bounds that usually contain zero, as scalars or one for each weight; None is no bound."""
     centre = 0.0 if rng.random() < 0.7 else float(rng.normal())
     below, above = (float(10.0 ** rng.uniform(-3, 1)) for _ in range(2))
     lower, upper = centre - below, centre + above
@@ -148,13 +148,13 @@ def _bounds(rng: np.random.Generator, m: int) -> Term:
         return {"lower": lower if rng.random() < 0.8 else None, "upper": upper if rng.random() < 0.8 else None}
     low = [lower if rng.random() < 0.7 else None for _ in range(m)]
     high = [upper if rng.random() < 0.7 else None for _ in range(m)]
-    if rng.random() < 0.2:  # a weight that is fixed
+    if rng.random() < 0.2:  # a fixed weight
         low[0] = high[0] = centre
     return {"lower": low, "upper": high}
 
 
 def _graph(rng: np.random.Generator, m: int, wild: bool, directed: bool, virtual: bool = True) -> Term:
-    """About 1.5 m edges, some of them dissimilar, perhaps with one or two virtual nodes."""
+    """Draw a graph with about 1.5 m edges, some of them dissimilar, possibly with one or two virtual nodes."""
     extra = int(rng.integers(1, 3)) if virtual and rng.random() < 0.15 else 0
     nodes = m + extra
     pairs = [(i, j) for i in range(nodes) for j in range(nodes) if (i != j if directed else i < j)]
@@ -171,7 +171,7 @@ def _graph(rng: np.random.Generator, m: int, wild: bool, directed: bool, virtual
 
 
 def _groups(rng: np.random.Generator, m: int, wild: bool) -> Term:
-    """A few groups, which may overlap, repeat each other, or (rarely, and refused) be empty."""
+    """Draw a few groups, which may overlap, repeat each other, or (rarely; this is refused) be empty."""
     count = int(rng.integers(1, 7))
     groups = [rng.permutation(m)[: int(rng.integers(1, min(m, 8) + 1))].tolist() for _ in range(count)]
     if rng.random() < 0.3:

@@ -1,4 +1,4 @@
-"""The refusals that are documented: what an error may say, and what must be true of the problem then."""
+"""Documented refusals: the messages that errors may have, and the conditions under which they are correct."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cvxstructreg.crosscheck.recipe import Recipe
 
 
 def is_documented(recipe: Recipe, error: BaseException) -> bool:
-    """Whether the error is a refusal in words for a reason that the recipe really gives.
+    """Return whether the error is a documented refusal, and its reason applies to the recipe.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def _all_virtual(recipe: Recipe) -> bool:
     return any("graph" in t and len(t["graph"]["virtual"]) >= t["graph"]["n_nodes"] for t in recipe["terms"])
 
 
-#: What an error may say, and the condition under which it may say it.
+#: Patterns of documented messages, each with the condition under which the message is correct.
 REFUSALS: tuple[tuple[str, Callable[[Recipe], bool]], ...] = (
     (r"y has only one class", _one_class),
     (r"sample_weight is zero for all examples of one class", _class_without_weight),

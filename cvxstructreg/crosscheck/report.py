@@ -1,4 +1,4 @@
-"""The report: a table by class, the violations with their scripts, and how long problems took."""
+"""The report: a table by class, the violations with their scripts, and the CPU times of the problems."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pre { overflow-x: auto; padding: .8em; background: color-mix(in srgb, currentCol
 
 
 def tally(records: dict[int, Record]) -> dict[str, Counter[str]]:
-    """For each class (all, loss x model, penalty) how many problems were tried and what became of them.
+    """Count, for each class (all, loss x model, penalty), the problems and their results.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def tally(records: dict[int, Record]) -> dict[str, Counter[str]]:
 
 
 def as_html(records: dict[int, Record], title: str) -> str:
-    """The whole page."""
+    """Return the report as an HTML page."""
     bad = {number: record for number, record in sorted(records.items()) if record["violations"]}
     verdict = (
         f"{len(bad)} of {len(records)} problems with violations" if bad else f"{len(records)} problems, no violation"
@@ -62,7 +62,7 @@ def as_html(records: dict[int, Record], title: str) -> str:
 
 
 def as_text(records: dict[int, Record]) -> str:
-    """The table by class in plain text."""
+    """Return the table by class as plain text."""
     table = tally(records)
     width = max(map(len, table), default=0)
     lines = [" " * width + "".join(f"  {column:>18}" for column in COLUMNS)]
@@ -87,11 +87,11 @@ def _kind_table(bad: dict[int, Record]) -> str:
         f"<tr><td>{html.escape(kind)}<td>{html.escape(where)}<td>{count}"
         for (kind, where), count in kinds.most_common()
     )
-    return f"<h2>Violations by kind</h2><table><tr><th>kind<th>where<th>how often{rows}</table>"
+    return f"<h2>Violations by kind</h2><table><tr><th>kind<th>where<th>count{rows}</table>"
 
 
 def _histogram(records: dict[int, Record]) -> str:
-    """CPU seconds of a problem, in powers of two."""
+    """Return a histogram of the CPU seconds per problem, in powers of two."""
     limits = [2.0**exponent for exponent in range(-6, 6)]
     counts = Counter(sum(record["seconds"] > limit for limit in limits) for record in records.values())
     largest = max(counts.values(), default=1)
@@ -101,7 +101,7 @@ def _histogram(records: dict[int, Record]) -> str:
             limit = f"{'up to' if number < len(limits) else 'over'} {limits[min(number, len(limits) - 1)]:.3g} s"
             bar = f"<span class=bar style='width:{20 * counts[number] / largest:.2f}em'></span>"
             rows += f"<tr><td>{limit}<td>{counts[number]}<td style='text-align:left'>{bar}"
-    return f"<h2>CPU time of a problem</h2><table>{rows}</table>"
+    return f"<h2>CPU time per problem</h2><table>{rows}</table>"
 
 
 def _violation(number: int, record: Record) -> str:

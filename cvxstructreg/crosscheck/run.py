@@ -1,4 +1,4 @@
-"""Many problems in several processes: each result is a line of JSON, so that a run can be interrupted and resumed."""
+"""Check many problems in several processes; each result is a line of JSON, so an interrupted run can be resumed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from cvxstructreg.crosscheck.script import as_script
 from cvxstructreg.crosscheck.shrink import shrink
 
 Record = dict[str, Any]
-#: Seconds after which a problem that has not come back counts as a crash.
+#: Seconds without an answer after which a problem counts as a crash.
 PATIENCE = 900.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Which problems are tried, and how."""
+    """Which problems are checked, and with which settings."""
 
     problems: int
     seed: int = 0
@@ -35,12 +35,12 @@ class Plan:
     shrink_seconds: float = 20.0
 
     def as_data(self) -> Record:
-        """What must be the same for a run to be resumed."""
+        """Return the settings that must be equal for a run to be resumed."""
         return {"seed": self.seed, "largest": self.largest, "settings": asdict(self.settings)}
 
 
 def examine(plan: Plan, number: int) -> Record:
-    """Check one problem and shrink what it violates: the record that is stored.
+    """Check one problem, shrink its violations, and return the record to store.
 
     Examples
     --------
@@ -66,14 +66,14 @@ def examine(plan: Plan, number: int) -> Record:
 
 
 def records_of(path: Path, plan: Plan) -> dict[int, Record]:
-    """The records of an earlier run of the same plan; an error if the file belongs to another."""
+    """Return the records of an earlier run of the same plan; raise if the file belongs to another plan."""
     if not path.exists():
         return {}
     lines = path.read_text().splitlines()
     if not lines:
         return {}
     if json.loads(lines[0]) != json.loads(json.dumps(plan.as_data())):
-        raise ValueError(f"{path} holds the results of other settings: {lines[0]}; remove it or name another report")
+        raise ValueError(f"{path} has results of other settings: {lines[0]}; remove it or choose another report")
     records: dict[int, Record] = {}
     for line in lines[1:]:
         try:
@@ -85,7 +85,7 @@ def records_of(path: Path, plan: Plan) -> dict[int, Record]:
 
 
 def run(plan: Plan, path: Path, jobs: int, watch: Callable[[int, int], None] | None = None) -> dict[int, Record]:
-    """Try all problems that the file does not hold yet, and append their records to it."""
+    """Check all problems that are not in the file yet, and append their records to it."""
     records = records_of(path, plan)
     if not path.exists() or not path.read_text():
         path.write_text(json.dumps(plan.as_data()) + "\n")
@@ -103,7 +103,7 @@ def run(plan: Plan, path: Path, jobs: int, watch: Callable[[int, int], None] | N
 
 
 def _results(plan: Plan, numbers: list[int], jobs: int) -> Iterable[Record]:
-    """The records in the order in which they are ready; a process that dies or hangs is a violation."""
+    """Yield the records as they become ready; a process that dies or hangs is a violation."""
     pending = list(reversed(numbers))
     workers: list[_Worker] = [_Worker(plan) for _ in range(min(jobs, len(numbers)))]
     try:
@@ -129,7 +129,7 @@ def _results(plan: Plan, numbers: list[int], jobs: int) -> Iterable[Record]:
 
 
 class _Worker:
-    """A process that examines one problem at a time."""
+    """A process that checks one problem at a time."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -148,12 +148,12 @@ class _Worker:
         other.close()
 
     def give(self, number: int) -> None:
-        """Hand over a problem."""
+        """Send a problem to the process."""
         self.number, self.began = number, time.monotonic()
         self.pipe.send(number)
 
     def lost(self, what: str) -> Record:
-        """Start anew, and say what became of the problem."""
+        """Restart the process, and return a record with the violation."""
         number = self.number
         assert number is not None
         self.end()

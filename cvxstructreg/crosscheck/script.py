@@ -1,4 +1,4 @@
-"""A recipe and its violation as a script of about ten lines that anyone can run."""
+"""Write a recipe and its violation as a stand-alone script of about ten lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cvxstructreg.crosscheck.recipe import Recipe
 
 
 def as_script(recipe: Recipe, violation: Violation, settings: Settings | None = None) -> str:
-    """The problem through the public interface, and the call that shows the violation.
+    """Return a script that builds the problem through the public interface and shows the violation.
 
     Examples
     --------
@@ -104,6 +104,6 @@ def _bound(given: Any, none: str) -> str:
 
 
 def _short(values: Any) -> str:
-    """The numbers of a list, exactly, in as few characters as that takes."""
+    """Return the shortest text that represents the numbers of a list exactly."""
     listed = values.tolist() if isinstance(values, np.ndarray) else values
     return repr(listed)

@@ -1,4 +1,4 @@
-"""Delta debugging: the smallest problem that still shows the same kind of violation."""
+"""Delta debugging: find a small problem that still shows the same kind of violation."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from cvxstructreg.crosscheck.recipe import Recipe
 def shrink(
     recipe: Recipe, violation: Violation, settings: Settings | None = None, seconds: float = 20.0
 ) -> tuple[Recipe, Violation]:
-    """A smaller recipe with the same kind of violation at the same place, found within some seconds of CPU time."""
+    """Find a smaller recipe with the same kind of violation at the same place, within some seconds of CPU time."""
     wide = replace(settings or Settings(), n_points=len(NEARBY) + 3, certify=1.0)
-    for chosen in (_narrowed(wide, violation), wide):  # what does not show alone may need all the others
+    for chosen in (_narrowed(wide, violation), wide):  # if the narrow settings do not reproduce it, use all
 
         def persists(candidate: Recipe, chosen: Settings = chosen) -> Violation | None:
             try:
                 found = check(candidate, chosen).violations
-            except Exception:  # what cannot be checked is no smaller example
+            except Exception:  # a recipe that cannot be checked is not a smaller example
                 return None
             return next((v for v in found if v.kind == violation.kind and _place(v) == _place(violation)), None)
 
@@ -39,9 +39,9 @@ def shrink(
 def smallest(
     recipe: Recipe, violation: Violation, persists: Callable[[Recipe], Violation | None], seconds: float
 ) -> tuple[Recipe, Violation]:
-    """Try ever smaller recipes, as long as the violation persists and there is time."""
+    """Try smaller and smaller recipes while the violation persists and time remains."""
     end = time.process_time() + seconds
-    if seconds <= 0 or persists(recipe) is None:  # no time, or it comes and goes
+    if seconds <= 0 or persists(recipe) is None:  # no time, or not reproducible
         return recipe, violation
     progress = True
     while progress:
@@ -57,14 +57,14 @@ def smallest(
 
 
 def _place(violation: Violation) -> str:
-    """Where a violation is, without the size of the noise; for an error or a warning its line in the package."""
+    """Return the place of a violation, without the size of the noise; for an error or warning, its source line."""
     if violation.kind in ("exception", "warning"):
         return violation.message.rsplit("[", 1)[-1]
     return violation.where.split(" ")[0]
 
 
 def _narrowed(settings: Settings, violation: Violation) -> Settings:
-    """Only what the violation needs: its solver, its witness, its points."""
+    """Restrict the settings to what the violation needs: its solver, its witness, its points."""
     places = (violation.where, violation.witness)
     solvers = tuple(place.split(" in a thread")[0] for place in places if place and not place.startswith("certify"))
     certified = any(place.startswith("certify") for place in places)
@@ -82,7 +82,7 @@ def _narrowed(settings: Settings, violation: Violation) -> Settings:
 
 
 def _candidates(recipe: Recipe) -> Iterator[Recipe]:
-    """Smaller recipes, the boldest steps first."""
+    """Yield smaller recipes, the largest reductions first."""
     yield from _without_terms(recipe)
     fewer = fewer_classes(recipe)
     if fewer is not None:
@@ -107,7 +107,7 @@ def _without_terms(recipe: Recipe) -> Iterator[Recipe]:
 
 
 def _subsets(count: int) -> Iterator[list[int]]:
-    """Halves, quarters, ... and all but one."""
+    """Yield what remains when a half, a quarter, ..., or a single index is removed."""
     size = count // 2
     while size >= 1:
         for start in range(0, count, size):
@@ -151,7 +151,7 @@ def _plainer_graphs(graph: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
 
 
 def _rounder(recipe: Recipe) -> Iterator[Recipe]:
-    """The numbers of the data with one digit, or two."""
+    """Yield the recipe with its data rounded to one or two digits."""
     for digits in (1, 2):
         rounded = copy.deepcopy(recipe)
         matrix = np.array(recipe["model"]["matrix"], dtype=float)

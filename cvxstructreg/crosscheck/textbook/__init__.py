@@ -1,1 +1,1 @@
-"""Objectives by the formulas of textbooks, written a second time and without any code of the library."""
+"""Objectives computed by textbook formulas, independent of the code of the library."""

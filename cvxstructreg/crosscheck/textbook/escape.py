@@ -1,7 +1,7 @@
-"""Whether an objective falls forever in some direction, by a linear program over directions without penalty.
+"""Check by a linear program whether an objective decreases without end along some unpenalised direction.
 
-With the logistic and the multinomial loss a problem has no minimiser if (and only if) some direction of the weights and
-intercepts makes no margin smaller and some margin larger, while no penalty grows along it.
+With the logistic and the multinomial loss, a problem has no minimiser if and only if some direction of the weights and
+intercepts decreases no margin, increases some margin, and increases no penalty.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
 from cvxstructreg.crosscheck.textbook.matrices import bounds, covered, differences, factor_of, one_hot, signs
 
-#: The sum of margins that a direction, whose entries are at most 1 in units of the columns, must gain to count.
+#: Smallest total increase of the margins that counts, for directions with entries of at most 1 in units of the columns.
 LEAST = 1e-9
 
 
 def may_escape(recipe: Recipe) -> bool:
-    """False only if it is clear that there is no such direction.
+    """Return False only if there is clearly no such direction.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def may_escape(recipe: Recipe) -> bool:
 
 
 def _gain(term: dict[str, Any], F: cp.Expression) -> cp.Expression:
-    """By how much the margins of the rows that count grow."""
+    """Return the increase of the margins of the rows with positive weight."""
     weights = np.ones(len(term["y"])) if term["sample_weight"] is None else np.array(term["sample_weight"])
     counted = np.flatnonzero(weights > 0)
     rows = counted if term["rows"] is None else np.array(term["rows"])[counted]
@@ -73,7 +73,7 @@ def _gain(term: dict[str, Any], F: cp.Expression) -> cp.Expression:
 def _unpenalised(
     recipe: Recipe, term: dict[str, Any], theta: cp.Expression, F: cp.Expression, h: cp.Expression
 ) -> list[Any]:
-    """The conditions under which a penalty does not grow along a direction."""
+    """Return the conditions under which a penalty does not grow along a direction."""
     kind = term["kind"]
     if kind == "RKHSNorm" and recipe["model"]["kind"] == "kernel":
         return [h == 0]
@@ -94,7 +94,7 @@ def _unpenalised(
         rows = differences(term["graph"])[0]
         return [rows @ z == 0] if len(rows) else []
     elif kind == "Dissimilarity":
-        return []  # only a part of the pairs may grow: not a clear case
+        return []  # some of the pairs may grow: not a clear case
     else:
         N, B = factor_of(term, m)
         if term.get("matrix") is not None:  # the root of its eigenvalues: those that are round-off hold nothing
@@ -107,6 +107,6 @@ def _unpenalised(
 
 
 def _members(term: dict[str, Any], positive: bool) -> np.ndarray[Any, np.dtype[Any]]:
-    """The features of the groups with a positive weight, or with weight zero."""
+    """Return the features of the groups with a positive weight, or with weight zero."""
     pairs = zip(term["groups"], term["weights"], strict=True)
     return np.array(sorted({j for group, c in pairs if (c > 0) == positive for j in group}), dtype=int)

@@ -1,6 +1,6 @@
-"""Matrices of the textbook formulas, from the raw lists of a recipe.
+"""Matrices of the textbook formulas, computed from the raw lists of a recipe.
 
-Nothing here is taken from the rest of the package: this is the second opinion.
+This module uses no code from the rest of the package, so that it is an independent check.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def adjacency(graph: dict[str, Any]) -> Array:
-    """W with W_ij the weight of edge (i, j), and W_ji the same unless the graph is directed."""
+    """Return W with W_ij the weight of edge (i, j), and W_ji = W_ij unless the graph is directed."""
     W = np.zeros((graph["n_nodes"], graph["n_nodes"]))
     for (i, j), weight in zip(graph["edges"], graph["weights"], strict=True):
         W[i, j] += weight
@@ -23,7 +23,7 @@ def adjacency(graph: dict[str, Any]) -> Array:
 
 
 def differences(graph: dict[str, Any]) -> tuple[Array, Array]:
-    """For each edge the row e_i - s_ij e_j, and its weight |W_ij|."""
+    """Return the row e_i - s_ij e_j and the weight |W_ij| of each edge."""
     rows = np.zeros((len(graph["edges"]), graph["n_nodes"]))
     for number, ((i, j), weight) in enumerate(zip(graph["edges"], graph["weights"], strict=True)):
         rows[number, i] = 1.0
@@ -32,7 +32,7 @@ def differences(graph: dict[str, Any]) -> tuple[Array, Array]:
 
 
 def laplacian_factor(term: dict[str, Any]) -> Array:
-    """N with ||N w||^2 = 1/2 sum_ij |W_ij| (w_i - s_ij w_j)^2; normalized: w_i / sqrt(D_i) in place of w_i."""
+    """Return N with ||N w||^2 = 1/2 sum_ij |W_ij| (w_i - s_ij w_j)^2; normalized: w_i / sqrt(D_i) in place of w_i."""
     rows, weights = differences(term["graph"])
     N = np.sqrt(weights)[:, None] * rows
     if term["normalized"]:
@@ -42,7 +42,7 @@ def laplacian_factor(term: dict[str, Any]) -> Array:
 
 
 def power_factor(N: Array, power: int) -> Array:
-    """R with R'R = (N'N)^power."""
+    """Return R with R'R = (N'N)^power."""
     L, R = N.T @ N, np.eye(N.shape[1]) if power % 2 == 0 else N
     for _ in range(power // 2):
         R = R @ L
@@ -50,9 +50,9 @@ def power_factor(N: Array, power: int) -> Array:
 
 
 def network_factor(term: dict[str, Any]) -> Array:
-    """The rows e_i - sum_j P_ij e_j of the nodes with outgoing edges.
+    """Return the rows e_i - sum_j P_ij e_j of the nodes with outgoing edges.
 
-    Dissimilar neighbours have rows of their own, with a plus sign, or (joint) are averaged in the same row.
+    Dissimilar neighbours have separate rows, with a plus sign, or (joint) are averaged in the same row.
     """
     W = adjacency(term["graph"])
     parts = [W] if term["signed"] == "joint" else [np.maximum(W, 0.0), np.minimum(W, 0.0)]
@@ -68,7 +68,7 @@ def network_factor(term: dict[str, Any]) -> Array:
 
 
 def factor_of(term: dict[str, Any], m: int) -> tuple[Array, Array | None]:
-    """(A, B) with the penalty min over mu of ||A w + B mu||^2; B is None without virtual nodes."""
+    """Return (A, B) for the penalty min over mu of ||A w + B mu||^2; B is None without virtual nodes."""
     kind = term["kind"]
     if kind in ("Ridge", "RKHSNorm"):
         weights = term.get("weights")
@@ -87,18 +87,18 @@ def factor_of(term: dict[str, Any], m: int) -> tuple[Array, Array | None]:
 
 
 def signs(y: list[Any]) -> Array:
-    """Binary labels as -1/+1: the larger of the two values is positive."""
+    """Return binary labels as -1/+1: the larger of the two values is positive."""
     labels = np.array(y, dtype=float)
     return np.where(labels > 0, 1.0, -1.0)
 
 
 def one_hot(y: list[Any], k: int) -> Array:
-    """Row i has a one at class y_i."""
+    """Return the matrix whose row i has a one at class y_i."""
     return np.eye(k)[np.array(y, dtype=int)]
 
 
 def bounds(term: dict[str, Any], m: int) -> tuple[Array, Array]:
-    """Lower and upper bounds of all m weights."""
+    """Return lower and upper bounds of all m weights."""
     if term["kind"] == "NonNegative":
         return np.zeros(m), np.full(m, np.inf)
     return _filled(term["lower"], m, -np.inf), _filled(term["upper"], m, np.inf)
@@ -110,7 +110,7 @@ def _filled(given: Any, m: int, none: float) -> Array:
 
 
 def covered(term: dict[str, Any]) -> Array:
-    """Whether each feature is in a group."""
+    """Return whether each feature is in a group."""
     held = np.zeros(term["n_features"], dtype=bool)
     for group in term["groups"]:
         held[list(group)] = True

@@ -1,7 +1,7 @@
-"""A recipe as an ordinary CVXPY problem, written from textbook formulas and solved tightly.
+"""Solve a recipe as an ordinary CVXPY problem, written from textbook formulas, with tight tolerances.
 
-Whatever a solver returns is only used as a point: its value is computed by
-:mod:`cvxstructreg.crosscheck.textbook.value`, so that an inaccurate solver can hide a violation but never make one up.
+Only the point that a solver returns is used. Its value is computed by :mod:`cvxstructreg.crosscheck.textbook.value`,
+so an inaccurate solver can hide a violation but cannot cause a false one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
 from cvxstructreg.crosscheck.textbook.matrices import Array, bounds, covered, differences, factor_of, one_hot, signs
 
-#: Solvers in the order in which they are asked, with what each calls tight.
+#: Solvers in the order in which they are tried, with their options for tight tolerances.
 SOLVERS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("CLARABEL", {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10, "max_threads": 1, "time_limit": 5.0}),
     ("ECOS", {"abstol": 1e-9, "reltol": 1e-9, "feastol": 1e-9, "max_iters": 200}),
@@ -24,7 +24,7 @@ SOLVERS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def textbook_optimum(recipe: Recipe) -> tuple[Array, Array] | None:
-    """Weights (d, k) and intercepts (k,) near the optimum; None where no solver finds any.
+    """Return weights (d, k) and intercepts (k,) near the optimum; None if no solver finds any.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def textbook_optimum(recipe: Recipe) -> tuple[Array, Array] | None:
 
 
 def feasible(recipe: Recipe, theta: Array) -> Array:
-    """The weights moved into the bounds of the recipe, and to zero where latent groups hold no feature."""
+    """Return the weights moved into the bounds of the recipe, and to zero for features in no latent group."""
     theta = np.array(theta, dtype=float)
     for term in recipe["terms"]:
         if term["on"] == "weights" and term["kind"] in ("Box", "NonNegative"):
@@ -194,7 +194,7 @@ def _pairs(term: dict[str, Any], z: cp.Expression) -> cp.Expression | None:
 
 
 def latent_norm(term: dict[str, Any], z: Array) -> tuple[list[Array], Array]:
-    """Parts v_g of the weights with their sum near z and the lowest cost, each of the shape of z; and a dual point."""
+    """Return the cheapest parts v_g, each of the shape of z, with a sum near z; and a dual point."""
     unit = float(np.abs(z).max(initial=0.0))
     parts = [np.zeros_like(z) for _ in term["groups"]]
     if unit == 0.0:
@@ -205,7 +205,7 @@ def latent_norm(term: dict[str, Any], z: Array) -> tuple[list[Array], Array]:
     given = x == z / unit
     problem = cp.Problem(cp.Minimize(cost / cost_unit), [link, given])
     if not _solved(problem):
-        for j in range(len(z)):  # each weight wholly to its cheapest group: a decomposition, though not the best
+        for j in range(len(z)):  # assign each weight to its cheapest group: feasible, not optimal
             holders = [g for g, group in enumerate(term["groups"]) if j in group]
             if holders:
                 parts[min(holders, key=lambda g: float(term["weights"][g]))][j] = z[j]

@@ -1,8 +1,8 @@
 """The objective of a recipe by textbook formulas, in extended precision.
 
-Beside each value stands its *magnitude*: the sum of the absolute values of everything that was added to obtain it, seen
-through the derivative of the last step. A computation in double precision is right to a few units of round-off of this
-number, and nothing better can be asked of it: with X w = 1e9 - 1e9 a loss is known to 1e-7, whoever computes it.
+Each value comes with its *magnitude*: the sum of the absolute values of everything that was added to obtain it, times
+the derivative of the last step. A computation in double precision is accurate to a few units of round-off of this
+number and cannot be better: with X w = 1e9 - 1e9, a loss can only be computed to about 1e-7.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from cvxstructreg.crosscheck.recipe import Recipe
 from cvxstructreg.crosscheck.textbook.matrices import Array, bounds, covered, differences, factor_of, one_hot, signs
 
 EPS = float(np.finfo(float).eps)
-#: What round-off may do: this part of the terms, and so many units in the last place of the magnitudes.
+#: Allowed round-off: this fraction of the terms, plus this many units in the last place of the magnitudes.
 RELATIVE, UNITS = 1e-12, 32.0
-#: The accuracy of a norm that is itself a minimum.
+#: Relative accuracy of a norm that is itself a minimum.
 INNER = 1e-8
 
 
 @dataclass(frozen=True)
 class Value:
-    """An objective: between ``low`` and ``high``, which are the same unless a norm is itself a minimum.
+    """An objective between ``low`` and ``high``, which are equal unless a norm is itself a minimum.
 
-    Such a norm is computed by a cone solver, in the package as here; ``inner`` is its part of the objective.
+    Such a norm is computed by a cone solver, both in the package and here; ``inner`` is its part of the objective.
     """
 
     high: float
@@ -36,25 +36,25 @@ class Value:
 
     @property
     def slack(self) -> float:
-        """By how much a computation in double precision may be off."""
+        """Allowed error of a computation in double precision."""
         return RELATIVE * abs(self.high) + UNITS * EPS * self.magnitude
 
     @property
     def spread(self) -> float:
-        """By how much a norm that is itself a minimum may be off on top of that."""
+        """Additional allowed error of a norm that is itself a minimum."""
         return self.high - self.low + INNER * self.inner
 
 
 @dataclass(frozen=True)
 class _Argument:
-    """What a term acts on, and the magnitudes of the sums behind it."""
+    """The argument of a term, and the magnitudes of the sums behind it."""
 
     z: Array
     size: Array
 
 
 def value(recipe: Recipe, theta: Array, b: Array) -> Value:
-    """The objective at weights (d, k) and intercepts (k,).
+    """Return the objective at weights (d, k) and intercepts (k,).
 
     Examples
     --------
@@ -93,7 +93,7 @@ def _term_value(recipe: Recipe, term: dict[str, Any], w: _Argument, F: _Argument
 
 
 def term_value(term: dict[str, Any], z: Array) -> Value:
-    """The value of one term of strength 1 at what it acts on (for a loss: the scores of its own rows), unrounded."""
+    """Return the value of one term of strength 1 at its argument (for a loss: the scores of its rows), unrounded."""
     z = np.asarray(z, dtype=np.longdouble)
     argument = _Argument(z, np.abs(z))
     if term["kind"] == "LatentGroupLasso":
@@ -104,7 +104,7 @@ def term_value(term: dict[str, Any], z: Array) -> Value:
 
 
 def negative_part(recipe: Recipe) -> float:
-    """How far the smallest eigenvalue of the Gram matrix is below zero, which its precision explains."""
+    """Return how far the smallest eigenvalue of the Gram matrix is below zero because of its precision."""
     return max(0.0, -float(np.linalg.eigvalsh(np.array(recipe["model"]["matrix"], dtype=float))[0]))
 
 
@@ -122,13 +122,13 @@ def _loss(term: dict[str, Any], F: _Argument) -> tuple[Any, Any]:
         top = z.max(axis=1, keepdims=True)
         own = np.sum(one_hot(term["y"], term["k"]) * z, axis=1, keepdims=True)
         others = np.where(one_hot(term["y"], term["k"]) > 0, -np.inf, z - own)
-        # log(1 + sum of the others) is accurate where the own class is far ahead
+        # log(1 + sum over the other classes) is accurate if the score of the true class is much larger
         peak = np.maximum(others.max(axis=1, keepdims=True), 0.0)
         small = np.log1p(np.sum(np.exp(np.minimum(others, 0.0)), axis=1, keepdims=True))
         large = peak + np.log(np.sum(np.exp(z - own - peak), axis=1, keepdims=True))
         losses = np.where(top - own > 0, large, small)
         chance = np.minimum(1.0, 4.0 * losses + 64 * EPS * size.max(axis=1, keepdims=True))
-        # log(sum of exp) is known to a unit in the last place of 1, however small it is
+        # log(sum of exp) is accurate to a unit in the last place of 1, even if it is much smaller than 1
         return np.sum(s * losses), np.sum(s * (1.0 + chance * size.max(axis=1, keepdims=True) * 2.0))
     if kind == "MulticlassHinge":
         k = term["k"]
@@ -168,7 +168,7 @@ def _penalty(term: dict[str, Any], argument: _Argument) -> tuple[Any, Any]:
 
 
 def _pairs(term: dict[str, Any], z: Array, size: Array) -> tuple[Any, Any]:
-    """sum c (F_sj + F_tj - (k-2)/(k-1))_+^p of centred scores; |f_s + f_t|^p for a single output."""
+    """Return sum c (F_sj + F_tj - (k-2)/(k-1))_+^p of centred scores; |f_s + f_t|^p for a single output."""
     k = z.shape[1]
     first, second = (np.array([pair[side] for pair in term["pairs"]], dtype=int) for side in (0, 1))
     c = np.ones(len(first)) if term["weights"] is None else np.array(term["weights"])
@@ -192,11 +192,11 @@ def _quadratic(term: dict[str, Any], z: Array, size: Array) -> tuple[Any, Any]:
         return np.sum(z * (Q @ z)), np.sum(size * (np.abs(Q) @ size))
     A, B = factor_of(term, len(z))
     residual, sizes = A @ z, np.abs(A) @ size
-    if term.get("power", 1) > 1:  # the powers of L are sums of products with either sign
+    if term.get("power", 1) > 1:  # the entries of powers of L are sums of terms of both signs
         N = np.abs(factor_of({**term, "power": 1}, len(z))[0])
         sizes = _power_sizes(N, term["power"], size)
     if B is not None:
-        for _ in range(3):  # the best values of the virtual nodes, refined twice
+        for _ in range(3):  # optimal values of the virtual nodes, refined twice
             means = np.linalg.lstsq(B, np.asarray(-residual, dtype=float), rcond=None)[0]
             residual, sizes = residual + B @ means, sizes + np.abs(B) @ np.abs(means)
     return np.sum(residual**2), np.sum(sizes**2)
@@ -215,7 +215,7 @@ def _norm(z: Array) -> Any:
 
 
 def _latent(term: dict[str, Any], argument: _Argument) -> tuple[Any, Any, Any]:
-    """The cost of the best decomposition w = sum_g v_g from above, and the best u'w with ||u_g|| <= c_g from below."""
+    """Return an upper bound (a decomposition w = sum_g v_g) and a lower bound (u'w with ||u_g|| <= c_g) of the norm."""
     from cvxstructreg.crosscheck.textbook.program import latent_norm
 
     z = argument.z
@@ -224,10 +224,10 @@ def _latent(term: dict[str, Any], argument: _Argument) -> tuple[Any, Any, Any]:
     costs = np.array(term["weights"], dtype=np.longdouble)
     free = sorted({j for c, group in zip(costs, term["groups"], strict=True) if c == 0 for j in group})
     z = z.copy()
-    z[free] = 0.0  # a group without cost takes all it can
+    z[free] = 0.0  # a group of cost zero takes its features for free
     parts, u = latent_norm(term, np.asarray(z, dtype=float))
     top = sum((c * _norm(part) for c, part in zip(costs, parts, strict=True)), np.longdouble(0.0))
-    # the parts add up to z: what rounding has left is added at its full price
+    # the parts must add up to z: the cost of the rounding error is added
     left = z - sum((part for part in parts), np.zeros_like(z))
     for j in np.flatnonzero(np.any(left != 0, axis=1)):
         top += _norm(left[[j]]) * min(c for c, group in zip(costs, term["groups"], strict=True) if j in group)
