@@ -224,7 +224,7 @@ def test_moons_without_noise_are_half_circles():
     [
         (lambda: make_graph_smooth(0), ValueError, "n_samples must be at least 1"),
         (lambda: make_graph_smooth(10, 2.5), TypeError, "n_features must be an integer"),
-        (lambda: make_graph_smooth(10, 5, n_modules=6), ValueError, "n_modules is 6 for 5 features"),
+        (lambda: make_graph_smooth(10, 5, n_modules=6), ValueError, "n_modules is 6, but there are only 5 features"),
         (lambda: make_graph_smooth(n_relevant=11), ValueError, r"n_relevant must be from 0 to 10 \(the number of mod"),
         (lambda: make_graph_smooth(n_relevant=1.5), TypeError, "n_relevant must be an integer"),
         (lambda: make_graph_smooth(noise=-1), ValueError, "noise must be at least 0"),
@@ -246,7 +246,11 @@ def test_moons_without_noise_are_half_circles():
         (lambda: make_moons_with_pairs(3), ValueError, "n_samples must be at least 4"),
         (lambda: make_moons_with_pairs(10, n_labeled=5), ValueError, "n_labeled must be from 0 to 4"),
         (lambda: make_moons_with_pairs(10, n_labeled=0), ValueError, "n_labeled must be at least 1"),
-        (lambda: make_moons_with_pairs(12, n_pairs=26), ValueError, "26 pairs of different moons, and there are 25"),
+        (
+            lambda: make_moons_with_pairs(12, n_pairs=26),
+            ValueError,
+            "26 pairs of different moons, but there are only 25",
+        ),
         (lambda: make_moons_with_pairs(12, n_pairs=-1), ValueError, "n_pairs must be from 0"),
         (lambda: make_moons_with_pairs(wrong=-0.1), ValueError, "wrong must be from 0 to 1"),
     ],

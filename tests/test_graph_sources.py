@@ -38,7 +38,7 @@ from cvxstructreg.runtime.optional import optional_import
 
 @pytest.fixture
 def write(tmp_path):
-    """Write lines to a file, gzip'd if its name says so; returns the path."""
+    """Write lines to a file, gzipped if its name ends in .gz; return the path."""
 
     def write_lines(name, *lines):
         data = "".join(line + "\n" for line in lines).encode()

@@ -1,4 +1,4 @@
-"""Data sets: loaders for those the papers use, generators with known truth, and a small corpus of its own."""
+"""Data sets: loaders for the data of the papers, generators with known truth, and a small text corpus."""
 
 from cvxstructreg.datasets.corpus import load_corpus
 from cvxstructreg.datasets.expression import GeneSetReport, load_diabetes_expression, map_gene_sets

@@ -1,4 +1,4 @@
-"""Gene expression of diabetics and others, with pathways: gene sets mapped to the columns of the matrix."""
+"""Gene expression of patients with diabetes and controls, with pathways: gene sets mapped to columns of the matrix."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ PROBE = re.compile(r"_at$")
 _DESCR = """Diabetes gene expression (Mootha et al. 2003).
 
 Expression in skeletal muscle of 17 men with normal glucose tolerance (NGT) and 17 with type 2 diabetes (DMT), one
-column per gene symbol. Some columns carry several symbols (A /// B), some only the name of a probe set, which is in no
-pathway.
+column per gene symbol. Some columns have several symbols (A /// B); some have only the name of a probe set, which is in
+no pathway.
 """
 
 
 @dataclass(frozen=True)
 class GeneSetReport:
-    """How gene sets fit the columns of an expression matrix.
+    """How many gene sets and symbols match the columns of an expression matrix.
 
     Attributes
     ----------
     n_columns, n_multi_symbol, n_probes
-        Columns in all, with several symbols (``A /// B``), and with a bare probe name.
+        Number of all columns, of columns with several symbols (``A /// B``), and of columns with a bare probe name.
     n_symbols, n_symbols_found
-        Distinct symbols of the gene sets, and those that are on a column.
+        Number of distinct symbols in the gene sets, and of those that occur in a column.
     n_sets, n_sets_kept
-        Gene sets in all, and those with enough columns.
+        Number of all gene sets, and of those with enough columns.
     n_columns_covered
-        Columns that are in a set that was kept.
+        Number of columns in at least one kept set.
     """
 
     n_columns: int
@@ -80,9 +80,9 @@ def load_diabetes_expression(
     Parameters
     ----------
     pathways : {"curated", "kegg"}, path of a .gmt file, or None
-        "curated" has the old symbols, which fit the data best.
+        "curated" uses the old symbols, which match the data best.
     min_size : int
-        Leave out pathways with fewer columns.
+        Drop pathways with fewer columns.
     data_home : path, optional
         The only folder to look in; by default ``$CVXSTRUCTREG_DATA``, then the cache folder.
 
@@ -156,15 +156,15 @@ def _gene_sets(path: Path) -> dict[str, list[str]]:
 def map_gene_sets(
     gene_sets: Mapping[str, Iterable[str]], columns: Sequence[str], min_size: int = 1
 ) -> tuple[Groups, GeneSetReport]:
-    """Turn sets of gene symbols into groups of columns; a column ``A /// B`` belongs to the sets of A and of B.
+    """Convert sets of gene symbols to groups of columns; a column ``A /// B`` is in the sets of A and of B.
 
     Parameters
     ----------
     gene_sets : mapping of set name to gene symbols
     columns : sequence of str
-        What stands above each column: a symbol, several separated by ``///``, or a bare probe name.
+        The header of each column: a symbol, several symbols separated by ``///``, or a bare probe name.
     min_size : int
-        Leave out sets with fewer columns.
+        Drop sets with fewer columns.
 
     Returns
     -------

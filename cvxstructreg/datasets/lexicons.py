@@ -14,7 +14,7 @@ from cvxstructreg.datasets.locating import PathLike, Source, locate
 from cvxstructreg.datasets.reading import DataFormatError, read_table, text_lines
 from cvxstructreg.graphs.builders import wordnet
 
-_WORDS = "a text file with one word per line, gzip'd or not"
+_WORDS = "a text file with one word per line, gzipped or not"
 _LIU = "https://www.cs.uic.edu/~liub/FBS/sentiment-analysis.html (opinion lexicon)"
 _PRINCETON = "https://wordnet.princeton.edu (WordNet 3.0), as a table"
 STOPWORDS = Source(
@@ -95,8 +95,8 @@ def load_sentiwordnet(
 ) -> Bunch:
     """Load SentiWordNet: positive and negative scores of synsets, and of words as means over their senses.
 
-    The score of a word is sum_s score_s / s divided by sum_s 1 / s over its senses s = 1, 2, ..., the first of which
-    are the commonest. Words are in lower case, and those of several parts have spaces, as vectorizers write them.
+    The score of a word is sum_s score_s / s divided by sum_s 1 / s over its senses s = 1, 2, ..., where the most common
+    senses come first. Words are lower-cased, and multi-word terms have spaces, as in a vectorizer.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def load_sentiwordnet(
     data_home : path, optional
         The only folder to look in; by default ``$CVXSTRUCTREG_DATA``, then the cache folder.
     verbose : bool
-        Show progress while reading.
+        Whether to print progress while reading.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def load_sentiwordnet(
         rows = read_table(path, wordnet.SENTIMENT, verbose)
         synsets = [synset for synset in wordnet.sentiment(rows, path) if synset.key[0] in wanted]
     if not synsets:
-        raise DataFormatError(f"{path} holds no synsets of {', '.join(wanted)}; get the file again")
+        raise DataFormatError(f"{path} has no synsets of {', '.join(wanted)}; get the file again")
     means = sorted(wordnet.mean_scores(synsets).items())
     return Bunch(
         words=[word for word, _ in means],
@@ -150,17 +150,18 @@ def load_wordnet(
     data_home: PathLike | None = None,
     verbose: bool = False,
 ) -> Bunch:
-    """Load WordNet's pairs of synonyms and antonyms, all of them or those within a vocabulary.
+    """Load WordNet's pairs of synonyms and antonyms, all of them or only those within a vocabulary.
 
-    Two words are synonyms if a synset has both. A pair stands once, in alphabetical order; words are written as in
+    Two words are synonyms if they share a synset. Each pair occurs once, in alphabetical order; words are written as in
     `load_sentiwordnet`.
 
     Parameters
     ----------
     vocabulary : words, optional
-        Keep only pairs of these, such as ``vectorizer.get_feature_names_out()``.
+        Keep only pairs of these words, such as ``vectorizer.get_feature_names_out()``.
     relations : names of relations
-        Further pairs, of words in related synsets: such as "similar_to", "hypernym", "also_see", "verb_group".
+        Also return pairs of words in related synsets: relations such as "similar_to", "hypernym", "also_see" or
+        "verb_group".
     data_home, verbose
         As in `load_sentiwordnet`.
 
@@ -211,7 +212,7 @@ def _related(
     for number, one, relation, other in rows:
         unknown = [end for end in (one, other) if end not in synsets]
         if unknown:
-            raise DataFormatError(f"{path}, line {number}: there is no synset {unknown[0]}; the files do not fit")
+            raise DataFormatError(f"{path}, line {number}: there is no synset {unknown[0]}; the files do not match")
         pairs.setdefault(relation, []).extend((a, b) for a in synsets[one] for b in synsets[other])
     for relation in wanted:
         if relation not in pairs:
@@ -224,7 +225,7 @@ def _word_list(path: Path) -> list[str]:
     lines = (line.strip() for _, line in text_lines(path, encoding))
     words = list(dict.fromkeys(line for line in lines if line and not line.startswith(";")))
     if not words:
-        raise DataFormatError(f"{path} holds no words; get the file again")
+        raise DataFormatError(f"{path} has no words; get the file again")
     return words
 
 
@@ -238,13 +239,13 @@ def _parts_of_speech(chosen: Iterable[str] | None) -> Collection[str]:
     parts = PARTS_OF_SPEECH if chosen is None else tuple(chosen)
     for part in parts:
         if part not in PARTS_OF_SPEECH:
-            raise ValueError(f"parts_of_speech has {part!r}; it may have {', '.join(PARTS_OF_SPEECH)}")
+            raise ValueError(f"parts_of_speech contains {part!r}; choose from {', '.join(PARTS_OF_SPEECH)}")
     return parts
 
 
 @contextmanager
 def _format_errors() -> Iterator[None]:
-    """What is wrong with a row is a fault of the file."""
+    """Raise errors in a row as DataFormatError, because the file is at fault."""
     try:
         yield
     except DataFormatError:

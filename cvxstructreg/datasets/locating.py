@@ -1,4 +1,4 @@
-"""Where data files are looked for, and what is said when they are not there."""
+"""The search for data files, and the error for a missing one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ PathLike = str | os.PathLike[str]
 
 
 class DataNotFoundError(FileNotFoundError):
-    """A data set is in none of the folders; the message says what to put where."""
+    """A data set was not found in any folder; the message says which file to put where."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file of a data set: its path inside the data folder, what is in it, and where it can be had.
+    """A file of a data set: its path inside the data folder, its content, and where to get it.
 
-    `others` are further paths at which the same content is accepted, in the format of its publishers.
+    `others` are alternative paths of the same content in the format of its publishers.
     """
 
     title: str
@@ -32,7 +32,7 @@ class Source:
 
 
 def cache_folder() -> Path:
-    """The folder for data sets of this user: ``~/.cache/cvxstructreg``, or what the platform uses instead.
+    """Return the user's folder for data sets: ``~/.cache/cvxstructreg``, or its equivalent on the platform.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def cache_folder() -> Path:
 
 
 def data_folders(data_home: PathLike | None = None) -> list[Path]:
-    """The folders that are searched: `data_home` alone, or else ``$CVXSTRUCTREG_DATA`` and the cache folder.
+    """Return the folders to search: `data_home` alone, or ``$CVXSTRUCTREG_DATA`` and the cache folder.
 
     Examples
     --------
@@ -65,12 +65,14 @@ def data_folders(data_home: PathLike | None = None) -> list[Path]:
         raise TypeError(f"data_home must be the path of a folder, not {data_home!r}")
     folder = Path(data_home).expanduser()
     if not folder.is_dir():
-        raise DataNotFoundError(f"data_home is {str(folder)!r}, which is no folder; give the folder of the data sets")
+        raise DataNotFoundError(
+            f"data_home is {str(folder)!r}, which is not a folder; give the folder of the data sets"
+        )
     return [folder]
 
 
 def found(source: Source, data_home: PathLike | None = None) -> Path | None:
-    """The path of the first file that is there, compressed or not, in its subfolder or not; else None."""
+    """Return the path of the first file found, compressed or not, in its subfolder or not; else None."""
     for folder in data_folders(data_home):
         for name in (source.path, *source.others):
             plain = name.removesuffix(".gz")
@@ -81,7 +83,7 @@ def found(source: Source, data_home: PathLike | None = None) -> Path | None:
 
 
 def locate(source: Source, data_home: PathLike | None = None) -> Path:
-    """The path of the file, or an error that says what to put where."""
+    """Return the path of the file; the error for a missing file says what to put where."""
     path = found(source, data_home)
     if path is None:
         raise missing(source, data_home)
@@ -89,15 +91,15 @@ def locate(source: Source, data_home: PathLike | None = None) -> Path:
 
 
 def missing(source: Source, data_home: PathLike | None = None) -> DataNotFoundError:
-    """The error for a file that is in none of the folders."""
+    """Return the error for a file that is in none of the folders."""
     folders = data_folders(data_home)
     looked = ", ".join(str(folder) for folder in folders)
     lines = [
         f"{source.title}: the file {source.path} was not found in {looked}.",
-        f"Put it at {folders[0] / source.path}, or pass data_home=, or set {VARIABLE} to the folder that holds it.",
-        f"It is {source.content}.",
+        f"Put it at {folders[0] / source.path}, or pass data_home=, or set {VARIABLE} to the folder that contains it.",
+        f"Expected content: {source.content}.",
     ]
     if source.others:
-        lines.append(f"Accepted as well: {', '.join(source.others)}.")
-    lines.append(f"The data can be had from {source.origin}.")
+        lines.append(f"Also accepted: {', '.join(source.others)}.")
+    lines.append(f"Get the data from {source.origin}.")
     return DataNotFoundError("\n".join(lines))

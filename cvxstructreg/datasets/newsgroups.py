@@ -1,4 +1,4 @@
-"""20 Newsgroups, from a folder or the network, in the order of scikit-learn's fetcher; no pickle is ever read."""
+"""20 Newsgroups, from a folder or the network, in the order of scikit-learn's fetcher; pickles are never read."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ SOURCE = Source(
         "one JSON object per line with id (newsgroup/number), split (train or test), label (newsgroup) and text (the "
         "raw post with its headers), made from the archive 20news-bydate"
     ),
-    origin="http://qwone.com/~jason/20Newsgroups/; with a network, it is downloaded without further steps",
+    origin="http://qwone.com/~jason/20Newsgroups/; with a network connection it is downloaded automatically",
     others=("20newsgroups/20news-bydate.tar.gz",),
 )
-#: The cache of scikit-learn's fetcher, a pickle: reading it would run whatever was put there.
+#: The cache of scikit-learn's fetcher is a pickle: reading it could run any code, so it is ignored.
 PICKLE = "20news-bydate_py3.pkz"
 _FIELDS = {"id": str, "split": str, "label": str, "text": str}
 
-#: Pairs of newsgroups that papers classify, by short names.
+#: Pairs of newsgroups used in papers, by short names.
 NEWSGROUP_PAIRS: dict[str, tuple[str, str]] = {
     "science": ("sci.med", "sci.space"),
     "sports": ("rec.sport.baseball", "rec.sport.hockey"),
@@ -51,7 +51,7 @@ SUBSETS = {"train": ("train",), "test": ("test",), "all": ("train", "test")}
 PARTS = ("headers", "footers", "quotes")
 _DESCR = """20 Newsgroups, sorted by date.
 
-18,846 posts of 1993 to twenty newsgroups, 11,314 for training and 7,532 later ones for testing. Order and labels are
+18,846 posts from 1993 to twenty newsgroups: 11,314 for training and 7,532 later ones for testing. Order and labels are
 those of scikit-learn's fetch_20newsgroups: labels number the chosen newsgroups in alphabetical order.
 """
 
@@ -67,10 +67,10 @@ def fetch_20newsgroups(
     download_if_missing: bool = True,
     verbose: bool = False,
 ) -> Bunch:
-    """Load 20 Newsgroups: from the data folder if it is there, else from the network.
+    """Load 20 Newsgroups from the data folder, or from the network if it is not there.
 
-    Documents come in the order, and with the labels, of scikit-learn's fetcher. A download is compared with its known
-    checksum and kept as JSON lines, in `data_home` or the cache folder. scikit-learn's own cache is not read: it is a
+    Documents have the order and the labels of scikit-learn's fetcher. A download is checked against its known checksum
+    and stored as JSON lines in `data_home` or the cache folder. scikit-learn's own cache is not read, because it is a
     pickle, which can run any code.
 
     Parameters
@@ -79,15 +79,16 @@ def fetch_20newsgroups(
     categories : str or list of str, optional
         Newsgroups, or the short name of a pair in `NEWSGROUP_PAIRS`: science, sports, religion, computer, windows.
     remove : subset of ("headers", "footers", "quotes")
-        Parts of the posts to leave out, as scikit-learn does it.
+        Parts of the posts to remove, as in scikit-learn.
     shuffle, random_state
-        As in scikit-learn. Without shuffling the order is scikit-learn's unshuffled one, in which newsgroups mix too.
+        As in scikit-learn. Without shuffling the order is scikit-learn's unshuffled order, which is not sorted by
+        newsgroup either.
     data_home : path, optional
         The only folder to look in; by default ``$CVXSTRUCTREG_DATA``, then the cache folder.
     download_if_missing : bool
-        Whether to download the data (14 MB) if no folder has them.
+        Whether to download the data (14 MB) if they are in no folder.
     verbose : bool
-        Show progress while reading.
+        Whether to print progress while reading.
 
     Returns
     -------
@@ -130,7 +131,7 @@ def _checked_parts(remove: Iterable[str]) -> tuple[str, ...]:
     parts = (remove,) if isinstance(remove, str) else tuple(remove)
     for part in parts:
         if part not in PARTS:
-            raise ValueError(f"remove has {part!r}; it may have {', '.join(PARTS)}")
+            raise ValueError(f"remove contains {part!r}; choose from {', '.join(PARTS)}")
     return parts
 
 
@@ -189,26 +190,26 @@ def _reordered(bunch: Bunch, order: NDArray[np.int64]) -> Bunch:
 
 
 def _stripped(texts: list[str], parts: tuple[str, ...]) -> list[str]:
-    for part in PARTS:  # the order in which scikit-learn does it
+    for part in PARTS:  # in scikit-learn's order
         if part in parts:
             texts = [_WITHOUT[part](text) for text in texts]
     return texts
 
 
 def without_headers(text: str) -> str:
-    """What follows the first empty line, nothing if there is none."""
+    """Return the text after the first empty line; nothing if there is none."""
     return text.partition("\n\n")[2]
 
 
 def without_footer(text: str) -> str:
-    """The text up to the last line of hyphens or spaces, behind which a signature may stand; all if there is none."""
+    """Return the text up to the last line of hyphens or spaces (a signature may follow); all if there is none."""
     lines = text.strip().split("\n")
     rules = [number for number, line in enumerate(lines) if not line.strip().strip("-")]
     return "\n".join(lines[: rules[-1]]) if rules and rules[-1] > 0 else text
 
 
 def without_quotes(text: str) -> str:
-    """The lines that neither quote nor say whom the next lines quote."""
+    """Return the text without quoted lines and without the lines that introduce a quote."""
     return "\n".join(line for line in text.split("\n") if not _QUOTING.search(line))
 
 
@@ -224,9 +225,9 @@ def _stored(path: Path, verbose: bool) -> list[Record]:
 
 
 def _fetched(data_home: PathLike | None, download: bool, verbose: bool) -> list[Record]:
-    """The posts from the network, which are then stored for the next time."""
+    """Download the posts and store them."""
     if not download:
-        raise _missing(data_home, "Downloading was not allowed.")
+        raise _missing(data_home, "It was not downloaded, because download_if_missing is False.")
     try:
         records = downloaded_posts(verbose)
     except OSError as error:
@@ -235,7 +236,9 @@ def _fetched(data_home: PathLike | None, download: bool, verbose: bool) -> list[
     try:
         write_with_checksum(target, json_lines(records, compressed=True))
     except OSError as error:
-        warnings.warn(f"{SOURCE.title} could not be kept for the next time ({error})", stacklevel=3)
+        warnings.warn(
+            f"{SOURCE.title} could not be stored ({error}); it will be downloaded again next time", stacklevel=3
+        )
     return records
 
 

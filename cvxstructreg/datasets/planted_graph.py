@@ -1,4 +1,4 @@
-"""Data whose true weights are smooth on a graph: features in modules, some of which matter."""
+"""Data whose true weights are smooth on a graph: features form modules, some of which are relevant."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from cvxstructreg.groups import Groups
 
 _DESCR = """Planted graph-smooth weights.
 
-Features form modules, each connected in the graph; the features of a few modules have true weights that are nearly
-equal within the module, all others have the weight zero.
+Features form modules, each connected in the graph. The true weights are nearly equal within each of a few relevant
+modules, and zero in all others.
 """
 
 
@@ -44,26 +44,27 @@ def make_graph_smooth(
     ----------
     n_samples, n_features : int
     n_modules : int
-        Modules of equal size, up to one; consecutive features.
+        Number of modules; they are blocks of consecutive features whose sizes differ by at most one.
     n_relevant : int
-        Modules whose weights are not zero; their signs alternate.
+        Number of modules with nonzero weights; their signs alternate.
     signal, noise : float
-        Size of the weights, and standard deviation of the noise added to the scores.
+        Size of the weights, and standard deviation of the noise on the scores.
     roughness : float
         Relative standard deviation of the weights within a module.
     correlation : float from 0 to 1
-        Of two features of the same module.
+        Correlation of two features in the same module.
     degree : int
-        About so many edges at each feature within its module, which is always connected; fewer in small modules.
+        Approximate number of edges of each feature within its module; fewer in small modules. Modules are always
+        connected.
     n_random_edges : int
-        Wrong edges: between features of different modules.
+        Number of wrong edges, which are between features of different modules.
     task : {"classification", "regression"}
     random_state : int, Generator or None
 
     Returns
     -------
     bunch : sklearn.utils.Bunch
-        data, target (0/1, or real), coef (the truth), scores (X w, without noise), graph (`Graph`), modules (of each
+        data, target (0/1, or real), coef (the truth), scores (X w, without noise), graph (`Graph`), modules (one per
         feature), groups (`Groups`, one per module), relevant (mask of the features), DESCR.
 
     Examples
@@ -78,7 +79,7 @@ def make_graph_smooth(
         raise ValueError(f'task must be "classification" or "regression", not {task!r}')
     n, d = checked_count(n_samples, "n_samples"), checked_count(n_features, "n_features")
     if checked_count(n_modules, "n_modules") > d:
-        raise ValueError(f"n_modules is {n_modules} for {d} features; a module has at least one")
+        raise ValueError(f"n_modules is {n_modules}, but there are only {d} features; a module needs at least one")
     n_chosen = checked_at_most(n_relevant, n_modules, "n_relevant", "the number of modules")
     size, spread = checked_number(signal, "signal"), checked_number(noise, "noise")
     c = checked_number(correlation, "correlation", 1.0)
@@ -113,7 +114,7 @@ def _edges(rng: np.random.Generator, modules: NDArray[np.int64], degree: int, n_
     order = np.lexsort((rng.random(d), modules))
     follows = modules[order[1:]] == modules[order[:-1]]
     path = np.column_stack([order[:-1], order[1:]])[follows]
-    ends = np.repeat(np.arange(d), max(0, (degree - 1) // 2))  # a chord adds to the degree of both its ends
+    ends = np.repeat(np.arange(d), max(0, (degree - 1) // 2))  # a chord increases the degree of both its ends
     starts = np.concatenate([[0], np.cumsum(sizes)])[:-1]
     others = starts[modules[ends]] + (rng.random(len(ends)) * sizes[modules[ends]]).astype(np.int64)
     wrong = _between(rng, modules, n_random)
@@ -130,5 +131,5 @@ def _between(rng: np.random.Generator, modules: NDArray[np.int64], count: int) -
         drawn = np.sort(rng.integers(len(modules), size=(2 * (wanted - len(chosen)) + 8, 2)), axis=1)
         drawn = drawn[modules[drawn[:, 0]] != modules[drawn[:, 1]]]
         every = np.concatenate([chosen, drawn])
-        chosen = every[np.sort(np.unique(every, axis=0, return_index=True)[1])]  # in the order of drawing
+        chosen = every[np.sort(np.unique(every, axis=0, return_index=True)[1])]  # in the order in which they were drawn
     return chosen[:wanted]

@@ -1,4 +1,4 @@
-"""Two moons of which few points are labelled, with pairs of points known to differ."""
+"""Two moons with few labelled points and pairs of points known to have different labels."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sklearn.utils import Bunch
 from cvxstructreg.core.checks import checked_count
 from cvxstructreg.datasets.seeding import checked_at_most, checked_number, generator
 
-#: The mark of an unlabelled point in `semi_target`, as in sklearn.semi_supervised.
+#: The label of unlabelled points in `semi_target`, as in sklearn.semi_supervised.
 UNLABELED = -1
 _DESCR = """Two moons with dissimilar pairs.
 
-Two interleaved half circles in the plane. A few points of each have a label; of some pairs of the others it is known
-that their labels differ.
+Two interleaved half circles in the plane. A few points of each are labelled; some pairs of the other points are known
+to have different labels.
 """
 
 
@@ -29,20 +29,20 @@ def make_moons_with_pairs(
     wrong: float = 0.0,
     random_state: Any = None,
 ) -> Bunch:
-    """Make two moons, labels for a few points, and dissimilar pairs (s, t): y_s != y_t among the others.
+    """Make two moons, labels for a few points, and dissimilar pairs (s, t) of the others, with y_s != y_t.
 
     Parameters
     ----------
     n_samples : int
-        Points of both moons together, at least 4.
+        Total number of points of both moons, at least 4.
     n_labeled : int
-        Labelled points of each moon.
+        Number of labelled points of each moon.
     n_pairs : int
-        Distinct pairs of unlabelled points.
+        Number of distinct pairs of unlabelled points.
     noise : float
         Standard deviation of the noise on the points.
     wrong : float from 0 to 1
-        Share of the pairs that are wrong: both points are of the same moon.
+        Share of wrong pairs: both points are in the same moon.
     random_state : int, Generator or None
 
     Returns
@@ -107,5 +107,5 @@ def _same(rng: np.random.Generator, zeros: NDArray[np.int64], ones: NDArray[np.i
 
 def _chosen(rng: np.random.Generator, there: int, count: int, kind: str) -> NDArray[np.int64]:
     if count > there:
-        raise ValueError(f"n_pairs needs {count} pairs of {kind}, and there are {there}; ask for fewer")
+        raise ValueError(f"n_pairs needs {count} pairs of {kind}, but there are only {there}; use fewer")
     return rng.choice(there, count, replace=False) if count else np.zeros(0, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Texts whose label is carried by a few of their sentences: readable small ones, and large sparse matrices."""
+"""Texts whose label depends on a few of their sentences: small readable ones, and large sparse matrices."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from cvxstructreg.groups import Groups
 
 _DESCR = """Planted relevant sentences.
 
-Words follow Zipf's law: the j-th commonest has a frequency in proportion to j^-exponent. In a few sentences of each
-document some words are drawn from the topic words of its label instead.
+Words follow Zipf's law: the frequency of the j-th most common word is proportional to j^-exponent. In a few sentences
+of each document some words are drawn from the topic words of its label instead.
 """
 
 
@@ -35,31 +35,31 @@ def make_relevant_sentences(
     label_noise: float = 0.0,
     random_state: Any = None,
 ) -> Bunch:
-    """Make documents of sentences, a few of which carry the label.
+    """Make documents in which a few sentences determine the label.
 
     Parameters
     ----------
     n_samples, n_features : int
-        Documents, and words of the vocabulary.
+        Number of documents, and number of words in the vocabulary.
     n_sentences, sentence_length : float
-        Means per document and per sentence; at least one of each, the rest from Poisson distributions.
+        Mean number of sentences per document and of words per sentence, at least 1: one plus a Poisson variable.
     n_relevant : int
-        Relevant sentences of a document, if it has so many.
+        Number of relevant sentences in a document (all of them if it has fewer).
     n_topic_words : int
-        Words of each of the two topics, outside the tenth of the commonest words.
+        Number of words of each of the two topics; the most common tenth of the vocabulary is excluded.
     purity : float from 0 to 1
-        Probability that a word of a relevant sentence is from the topic.
+        Probability that a word of a relevant sentence is a topic word.
     exponent : float
-        Of Zipf's law; 0 for words that are equally common.
+        Exponent of Zipf's law; 0 makes all words equally common.
     label_noise : float from 0 to 1
-        Share of documents whose label is flipped.
+        Share of documents with a flipped label.
     random_state : int, Generator or None
 
     Returns
     -------
     bunch : sklearn.utils.Bunch
         data (list of str), sentences (list of list of str), target (0/1), target_names; X (sparse counts),
-        feature_names (words in the order of the columns, commonest first); groups (`Groups`, the words of each
+        feature_names (words in the order of the columns, most common first); groups (`Groups`, the words of each
         sentence in turn), group_document, relevant_groups (mask: the truth); coef (-1, +1 on the topic words of label
         0, 1, else 0), DESCR.
 
@@ -113,13 +113,13 @@ def make_sparse_text(
 ) -> Bunch:
     """Make a large sparse matrix of word counts with one group per sentence, for benchmarks.
 
-    The texts are those of `make_relevant_sentences`, but are not written out: 100,000 documents over 5,000 words take
+    The model is that of `make_relevant_sentences`, but no texts are written: 100,000 documents over 5,000 words take
     seconds.
 
     Parameters
     ----------
     n_grouped : int, optional
-        Sentences of the first so many documents become groups; by default all.
+        The sentences of this many documents, the first ones, become groups; by default those of all documents.
     others
         As in `make_relevant_sentences`.
 
@@ -150,12 +150,12 @@ def make_sparse_text(
 
 @dataclass(frozen=True)
 class _Tokens:
-    """Words in a row, cut into sentences, cut into documents."""
+    """A sequence of words, split into sentences and documents."""
 
     words: NDArray[np.int64]
-    lengths: NDArray[np.int64]  # of the sentences
-    document: NDArray[np.int64]  # of each sentence
-    relevant: NDArray[np.bool_]  # of each sentence
+    lengths: NDArray[np.int64]  # number of words of each sentence
+    document: NDArray[np.int64]  # document of each sentence
+    relevant: NDArray[np.bool_]  # whether each sentence is relevant
     target: NDArray[np.int64]
     coef: NDArray[np.float64]
 
@@ -229,7 +229,7 @@ def _drawn(
 def _first_of_each(
     rng: np.random.Generator, document: NDArray[np.int64], counts: NDArray[np.int64], chosen: int
 ) -> NDArray[np.bool_]:
-    """Return a mask of so many random sentences of each document."""
+    """Return a mask with the given number of random sentences of each document."""
     order = np.lexsort((rng.random(len(document)), document))
     starts = np.cumsum(counts) - counts
     mask = np.zeros(len(document), dtype=bool)

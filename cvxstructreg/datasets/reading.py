@@ -1,4 +1,4 @@
-"""Reading text, JSON lines, tables and .npz files; the error for a broken one names file, line and remedy."""
+"""Read text, JSON lines, tables and .npz files; errors name the file, the line and the remedy."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class DataFormatError(ValueError):
 
 
 def raw_lines(path: Path, verbose: bool = False) -> Iterator[bytes]:
-    """The lines of a file without their ends, decompressed when it is gzip'd."""
+    """Yield the lines of a file without line ends; a gzipped file is decompressed."""
     if path.is_dir():
-        raise DataFormatError(f"{path} is a folder; a file is expected")
+        raise DataFormatError(f"{path} is a folder, not a file; give the file")
     with open(path, "rb") as stored:
         magic = stored.read(2)
         stored.seek(0)
@@ -37,7 +37,7 @@ def raw_lines(path: Path, verbose: bool = False) -> Iterator[bytes]:
             raise DataFormatError(f"{path} is empty; get the file again")
         compressed = magic == GZIP_MAGIC
         if path.suffix == ".gz" and not compressed:
-            raise DataFormatError(f"{path} is not compressed although its name says so; remove .gz from the name")
+            raise DataFormatError(f"{path} is not compressed although its name ends in .gz; remove .gz from the name")
         stream = cast(BinaryIO, gzip.GzipFile(fileobj=stored)) if compressed else stored
         shown, number, size = time.monotonic(), 0, path.stat().st_size
         try:
@@ -55,7 +55,7 @@ def raw_lines(path: Path, verbose: bool = False) -> Iterator[bytes]:
 
 
 def text_lines(path: Path, encoding: str = "utf-8", verbose: bool = False) -> Iterator[tuple[int, str]]:
-    """The lines of a text file with their numbers, from 1; an error names the line that is not in the encoding."""
+    """Yield the lines of a text file, numbered from 1; the error for a wrong encoding names the line."""
     for number, line in enumerate(raw_lines(path, verbose), 1):
         try:
             yield number, line.decode(encoding)
@@ -64,7 +64,7 @@ def text_lines(path: Path, encoding: str = "utf-8", verbose: bool = False) -> It
 
 
 def read_json_lines(path: Path, fields: Mapping[str, type], verbose: bool = False) -> list[Record]:
-    """The objects of a file with one JSON object per line, each with the named fields of the given types."""
+    """Yield the objects of a file with one JSON object per line; each must have the given fields and types."""
     records = []
     for number, line in text_lines(path, verbose=verbose):
         if not line.strip():
@@ -76,7 +76,7 @@ def read_json_lines(path: Path, fields: Mapping[str, type], verbose: bool = Fals
                 f"{path}, line {number}: not valid JSON ({error.msg}, column {error.colno}); correct the line"
             ) from error
         if not isinstance(record, dict):
-            raise DataFormatError(f"{path}, line {number}: a JSON object is expected, not {type(record).__name__}")
+            raise DataFormatError(f"{path}, line {number}: expected a JSON object, not {type(record).__name__}")
         for field, kind in fields.items():
             value = record.get(field)
             kinds = (int, float) if kind is float else (kind,)
@@ -87,12 +87,12 @@ def read_json_lines(path: Path, fields: Mapping[str, type], verbose: bool = Fals
                 )
         records.append(record)
     if not records:
-        raise DataFormatError(f"{path} holds no documents; get the file again")
+        raise DataFormatError(f"{path} has no documents; get the file again")
     return records
 
 
 def read_table(path: Path, columns: tuple[str, ...], verbose: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a tab-separated file with their line numbers; lines that start with # and the header are left out."""
+    """Yield the rows of a tab-separated file with line numbers, without the header and lines that start with #."""
     for number, line in text_lines(path, verbose=verbose):
         if not line.strip() or line.startswith("#"):
             continue
@@ -108,17 +108,17 @@ def read_table(path: Path, columns: tuple[str, ...], verbose: bool = False) -> I
 
 
 def read_npz(path: Path, expected: Mapping[str, tuple[str, int]]) -> dict[str, NDArray[Any]]:
-    """The arrays of an .npz file, each of the given kinds of values (as in ``dtype.kind``) and number of dimensions.
+    """Return the arrays of an .npz file, each checked for its kind (``dtype.kind``) and number of dimensions.
 
-    The number of dimensions is -1 where any will do.
+    A number of dimensions of -1 allows any number.
     """
     if not zipfile.is_zipfile(path):
-        raise DataFormatError(f"{path} is no .npz file, or a truncated one; get the file again")
+        raise DataFormatError(f"{path} is not an .npz file, or is truncated; get the file again")
     with np.load(path, allow_pickle=False) as archive:
         absent = [name for name in expected if name not in archive.files]
         if absent:
             there = ", ".join(archive.files) or "nothing"
-            raise DataFormatError(f"{path} has no array {', '.join(absent)}; it holds {there}")
+            raise DataFormatError(f"{path} has no array {', '.join(absent)}; it contains {there}")
         try:
             arrays = {name: archive[name] for name in archive.files}
         except (zipfile.BadZipFile, zlib.error, EOFError, ValueError) as error:
@@ -132,11 +132,13 @@ def read_npz(path: Path, expected: Mapping[str, tuple[str, int]]) -> dict[str, N
                 f"expected {words}" + (f" in {plural(dimensions, 'dimension')}" if dimensions >= 0 else "")
             )
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise DataFormatError(f"{path}: array {name} holds NaN or infinite values; get the file again")
+            raise DataFormatError(f"{path}: array {name} contains NaN or infinite values; get the file again")
     return arrays
 
 
 def check_length(path: Path, name: str, count: int, rows: int, of: str) -> None:
-    """Raise unless an array has one entry per row of another."""
+    """Raise unless an array has one entry per row (or column) of another."""
     if count != rows:
-        raise DataFormatError(f"{path}: {name} has {count} entries for the {rows} {of}; get the file again")
+        raise DataFormatError(
+            f"{path}: {name} has {count} entries, expected one for each of {rows} {of}; get the file again"
+        )

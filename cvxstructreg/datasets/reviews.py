@@ -1,4 +1,4 @@
-"""Reviews with their sentiment: films in ten folds, and products of several domains."""
+"""Reviews labelled by sentiment: films in ten folds, and products of several domains."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ folds are those of the publishers: reviews 0 to 99 of each label are fold 0, and
 """
 _DOMAINS_DESCR = """Multi-domain sentiment (Blitzer, Dredze and Pereira 2007).
 
-Product reviews with one to five stars, 1000 negative (one or two stars) and 1000 positive ones of each domain. One or
-two in a hundred texts occur again: equal texts have the same number in `groups`, so that splits can keep them together,
-as with sklearn.model_selection.GroupKFold or StratifiedGroupKFold.
+Product reviews with one to five stars, 1000 negative (one or two stars) and 1000 positive ones in each domain. One or
+two percent of the texts occur more than once. Equal texts have the same number in `groups`, so that splits can keep
+them together, as with sklearn.model_selection.GroupKFold or StratifiedGroupKFold.
 """
 
 
@@ -46,12 +46,12 @@ def load_movie_reviews(
 
     Parameters
     ----------
-    folds : int or several, optional
+    folds : int or sequence of int, optional
         Keep only these folds, 0 to 9.
     data_home : path, optional
         The only folder to look in; by default ``$CVXSTRUCTREG_DATA``, then the cache folder.
     verbose : bool
-        Show progress while reading.
+        Whether to print progress while reading.
 
     Returns
     -------
@@ -97,16 +97,17 @@ def load_multi_domain_reviews(
 
     Parameters
     ----------
-    domain : str or several, optional
-        Such as "electronics" or "kitchen"; all of them by default.
+    domain : str or sequence of str, optional
+        Domains such as "electronics" or "kitchen"; all by default.
     data_home, verbose
         As in `load_movie_reviews`.
 
     Returns
     -------
     bunch : sklearn.utils.Bunch
-        data (list of str), target (0 negative, 1 positive), target_names, groups (equal for texts that are the same up
-        to case and white space), n_repeated (documents whose text occurs before), domain, rating, titles, ids, DESCR.
+        data (list of str), target (0 negative, 1 positive), target_names, groups (equal for texts that are equal up
+        to case and white space), n_repeated (number of documents with an earlier copy), domain, rating, titles, ids,
+        DESCR.
 
     Examples
     --------
@@ -175,10 +176,12 @@ def _published_movies(folder: Path) -> list[Record]:
     for path in sorted(folder.glob("*/cv*.txt")):
         match = re.match(r"cv(\d{3})_", path.name)
         if match is None:
-            raise DataFormatError(f"{path} is no review of the published folder; names are like cv000_29416.txt")
+            raise DataFormatError(
+                f"{path} is not a review of the published folder; expected names such as cv000_29416.txt"
+            )
         text = "".join(f"{line}\n" for _, line in text_lines(path, encoding="latin-1"))
         label = path.parent.name
         records.append({"id": f"{label}/{path.stem}", "label": label, "fold": int(match[1]) // 100, "text": text})
     if not records:
-        raise DataFormatError(f"{folder} holds no reviews; expected neg/cv000_29416.txt and so on")
+        raise DataFormatError(f"{folder} has no reviews; expected neg/cv000_29416.txt and so on")
     return records

@@ -1,4 +1,4 @@
-"""What the generators share: random numbers from a seed, and checks of fractions and sizes."""
+"""Shared code of the generators: random numbers from a seed, and checks of fractions and sizes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """A generator from None, a seed, a Generator, or a RandomState of older code."""
+    """Return a Generator for None, a seed, a Generator, or a RandomState (as in older code)."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
     if isinstance(random_state, bool) or not isinstance(
@@ -16,12 +16,12 @@ def generator(random_state: Any) -> np.random.Generator:
     ):
         raise TypeError(f"random_state must be an integer, a numpy Generator or None, not {random_state!r}")
     if isinstance(random_state, int | np.integer) and random_state < 0:
-        raise ValueError(f"random_state must not be negative, it is {random_state}")
+        raise ValueError(f"random_state must not be negative, got {random_state}")
     return np.random.default_rng(random_state)
 
 
 def checked_number(value: Any, name: str, upper: float = np.inf) -> float:
-    """The value as a float, after checking that it is a real number from 0 to `upper`."""
+    """Return the value as a float, after checking that it is a real number from 0 to `upper`."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"{name} must be a number, not {value!r}")
     if not (0 <= value <= upper and np.isfinite(value)):
@@ -31,7 +31,7 @@ def checked_number(value: Any, name: str, upper: float = np.inf) -> float:
 
 
 def checked_at_most(count: int, limit: int, name: str, of: str) -> int:
-    """The count, after checking that it is an integer from 0 to the limit."""
+    """Return the count, after checking that it is an integer from 0 to the limit."""
     if isinstance(count, bool) or not isinstance(count, int | np.integer):
         raise TypeError(f"{name} must be an integer, not {count!r}")
     if not 0 <= count <= limit:

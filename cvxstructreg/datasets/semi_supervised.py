@@ -1,4 +1,4 @@
-"""Matrices of semi-supervised learning, with ten published splits into labelled and unlabelled rows."""
+"""Data sets for semi-supervised learning, with ten published splits into labelled and unlabelled rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def load_g50c(*, data_home: PathLike | None = None) -> Bunch:
     Returns
     -------
     bunch : sklearn.utils.Bunch
-        data, target, target_names, labeled_idx and unlabeled_idx (row s is split s of the ten published ones), DESCR.
+        data, target, target_names, labeled_idx and unlabeled_idx (row s is split s of the ten published splits), DESCR.
 
     Examples
     --------
@@ -77,10 +77,10 @@ def load_mac_windows(*, data_home: PathLike | None = None) -> Bunch:
 
 
 def load_uspst(*, data_home: PathLike | None = None) -> Bunch:
-    """Load USPST: 2007 handwritten digits of 16 x 16 pixels, ten classes, ten splits with 50 labelled ones.
+    """Load USPST: 2007 handwritten digits of 16 x 16 pixels, ten classes, ten splits with 50 labelled digits.
 
-    It is the set that papers on semi-supervised learning use, and not the standard USPS test set, which has 2007 rows
-    too. Parameters and result are as in `load_g50c`.
+    This is the set that papers on semi-supervised learning use. It is not the standard USPS test set, which also has
+    2007 rows. Parameters and result are as in `load_g50c`.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def load_uspst(*, data_home: PathLike | None = None) -> Bunch:
     ['7', '8']
     """
     return _loaded(
-        USPST, data_home, "2007 handwritten digits of 16 x 16 pixels, as papers on semi-supervision use them."
+        USPST, data_home, "2007 handwritten digits of 16 x 16 pixels, as used in papers on semi-supervised learning."
     )
 
 
@@ -123,7 +123,9 @@ def _csr(path: Path, arrays: dict[str, NDArray[Any]]) -> sparse.csr_array:
         X = sparse.csr_array((parts[0].astype(np.float64), *parts[1:]), shape=shape)
         X.check_format(full_check=True)
     except (ValueError, TypeError) as error:
-        raise DataFormatError(f"{path}: X_data, X_indices, X_indptr, X_shape are no CSR matrix ({error})") from error
+        raise DataFormatError(
+            f"{path}: X_data, X_indices, X_indptr and X_shape are not a CSR matrix ({error}); get the file again"
+        ) from error
     return X
 
 

@@ -1,4 +1,4 @@
-"""Writing data files: JSON lines, whole or not at all, and checksums that a later reading compares."""
+"""Write data files atomically, as JSON lines with checksums that are verified on reading."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cvxstructreg.datasets.reading import DataFormatError
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file in one step: other threads and processes see the old file or the new one, never a part.
+    """Write a file atomically: other threads and processes see the old file or the new one, never a part.
 
     Examples
     --------
@@ -36,10 +36,10 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def write_json_lines(path: PathLike, records: Iterable[Mapping[str, Any]]) -> None:
-    """Write one JSON object per line, compressed when the name ends in .gz: the format of the text sets.
+    """Write one JSON object per line, compressed if the name ends in .gz: the format of the text data sets.
 
-    Folders on the way are made, and the file appears whole or not at all. Use it to bring documents of your own into a
-    form that the loaders read.
+    Missing folders are created, and the file is written atomically. Use this function to convert your own documents to
+    the format that the loaders read.
 
     Parameters
     ----------
@@ -60,26 +60,26 @@ def write_json_lines(path: PathLike, records: Iterable[Mapping[str, Any]]) -> No
 
 
 def json_lines(records: Iterable[Mapping[str, Any]], compressed: bool) -> bytes:
-    """The content of a file with one JSON object per line, the same bytes for the same records."""
+    """Return the content of a file with one JSON object per line; equal records give equal bytes."""
     text = "".join(json.dumps(dict(record), ensure_ascii=False) + "\n" for record in records)
     stored = text.encode("utf-8")
     return gzip.compress(stored, mtime=0) if compressed else stored
 
 
 def checksum_path(path: Path) -> Path:
-    """Where the SHA-256 checksum of a file is kept."""
+    """Return the path of the file with the SHA-256 checksum of a file."""
     return path.with_name(path.name + ".sha256")
 
 
 def write_with_checksum(path: Path, content: bytes) -> None:
-    """Write a file, and its checksum in the format of ``sha256sum`` beside it."""
-    checksum_path(path).unlink(missing_ok=True)  # a crash in between leaves a file without checksum, not a wrong one
+    """Write a file, and next to it its checksum in the format of ``sha256sum``."""
+    checksum_path(path).unlink(missing_ok=True)  # after a crash the checksum is missing, not wrong
     write_whole(path, content)
     write_whole(checksum_path(path), f"{sha256(content)}  {path.name}\n".encode())
 
 
 def check_checksum(path: Path) -> None:
-    """Raise unless a file has the checksum beside it; a file without one is taken as it is."""
+    """Raise unless a file matches its stored checksum; a file without a stored checksum is accepted."""
     try:
         wanted = checksum_path(path).read_text().split()[:1]
     except (FileNotFoundError, UnicodeDecodeError):
@@ -87,11 +87,11 @@ def check_checksum(path: Path) -> None:
     found = sha256(path.read_bytes())
     if wanted != [found]:
         raise DataFormatError(
-            f"{path} has the SHA-256 checksum {found}, but {checksum_path(path).name} says otherwise; get the file "
-            "again, or remove the checksum if you have changed the file yourself"
+            f"{path} has the SHA-256 checksum {found}, which is not the one in {checksum_path(path).name}; get the "
+            "file again, or remove the checksum file if you have changed the file yourself"
         )
 
 
 def sha256(content: bytes) -> str:
-    """The SHA-256 checksum in hexadecimal digits."""
+    """Return the SHA-256 checksum in hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()

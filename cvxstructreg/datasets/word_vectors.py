@@ -32,29 +32,29 @@ def load_word_vectors(
     dtype: DTypeLike = np.float64,
     verbose: bool = False,
 ) -> Bunch:
-    """Load word vectors, only those of a vocabulary if one is given.
+    """Load word vectors; if a vocabulary is given, only those of its words.
 
-    Formats: an .npz file with `vectors` and `words`, or text with one word and its numbers per line, gzip'd or not,
-    with (word2vec) or without (GloVe) a first line of counts. A text file is read line by line, and only the wanted
-    words are kept.
+    Formats: an .npz file with `vectors` and `words`, or text with one word and its numbers per line, gzipped or not,
+    with (word2vec) or without (GloVe) a first line of counts. A text file is read line by line, and only the words of
+    the vocabulary are kept.
 
     Parameters
     ----------
     vocabulary : words, or mapping of word to column; optional
-        Such as ``vectorizer.vocabulary_`` or ``vectorizer.get_feature_names_out()``. Vectors come in its order.
+        Such as ``vectorizer.vocabulary_`` or ``vectorizer.get_feature_names_out()``. Vectors have its order.
     path : path, optional
         The file; by default the GloVe vectors in the data folder.
     data_home : path, optional
         The only folder to look in; by default ``$CVXSTRUCTREG_DATA``, then the cache folder.
     dtype : floating-point type of the result
     verbose : bool
-        Show progress while reading.
+        Whether to print progress while reading.
 
     Returns
     -------
     bunch : sklearn.utils.Bunch
         data (one row per word), words, columns (position in the vocabulary of each row), missing (words of the
-        vocabulary without a vector), DESCR; also rank and df where the file has them.
+        vocabulary without a vector), DESCR; also rank and df if the file contains them.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def load_word_vectors(
 def _given(path: PathLike) -> Path:
     file = Path(path).expanduser()
     if not file.is_file():
-        raise DataNotFoundError(f"path is {str(file)!r}, which is no file; give the file of the word vectors")
+        raise DataNotFoundError(f"path is {str(file)!r}, which is not a file; give the file of the word vectors")
     return file
 
 
@@ -104,7 +104,7 @@ def _wanted(vocabulary: Iterable[str] | Mapping[str, int]) -> dict[str, int]:
         words = [str(word) for word in vocabulary]
         positions = {word: column for column, word in enumerate(words)}
         if len(positions) < len(words):
-            raise ValueError("vocabulary has a word twice; give each word once")
+            raise ValueError("vocabulary contains a word twice; give each word once")
     if not positions:
         raise ValueError("vocabulary is empty; give words, or None for all vectors")
     return positions
@@ -141,32 +141,32 @@ def _from_text(
             dimension, count = _dimension(path, line)
             if count is not None:
                 continue
-        if line.endswith(b" "):  # as word2vec writes it
+        if line.endswith(b" "):  # as in files written by word2vec
             line = line.rstrip(b" ")
         spaces = line.count(b" ")
         if spaces < dimension:
             raise _bad_line(path, number, dimension, f"it has {spaces}")
-        # a word may have spaces itself, and most words are not wanted: their numbers are not looked at
+        # a word may contain spaces; numbers of words outside the vocabulary are not parsed
         name = line[: line.index(b" ")] if spaces == dimension else line.rsplit(b" ", dimension)[0]
         if encoded is None or name in encoded:
             word, vector = _parsed(path, number, line.rsplit(b" ", dimension), dtype)
             rows.setdefault(word, vector)
             if encoded is not None and len(rows) == len(encoded):
-                count = None  # all are found: what follows is not read
+                count = None  # all words are found: skip the rest of the file
                 break
     if count is not None and number - 1 != count:
-        raise DataFormatError(f"{path} has {number - 1} vectors, and its first line says {count}; get the file again")
+        raise DataFormatError(f"{path} has {number - 1} vectors, but its first line says {count}; get the file again")
     vectors = np.array(list(rows.values()), dtype=dtype).reshape(len(rows), dimension or 0)
     return list(rows), vectors, {}
 
 
 def _dimension(path: Path, line: bytes) -> tuple[int, int | None]:
-    """Return the dimension and, where the first line is a header of word2vec, the number of words."""
+    """Return the dimension and, if the first line is a word2vec header, the number of words."""
     cells = line.split()
     if len(cells) == 2 and all(cell.isdigit() for cell in cells):
         return int(cells[1]), int(cells[0])
     if len(cells) < 2:
-        raise DataFormatError(f"{path}, line 1: a word and its vector are expected, not {line[:40]!r}")
+        raise DataFormatError(f"{path}, line 1: expected a word and its vector, not {line[:40]!r}")
     numbers = 0
     for cell in reversed(cells[1:]):
         try:
@@ -194,7 +194,7 @@ def _parsed(path: Path, number: int, cells: list[bytes], dtype: np.dtype[Any]) -
 
 def _bad_line(path: Path, number: int, dimension: int, problem: str) -> DataFormatError:
     return DataFormatError(
-        f"{path}, line {number}: a word and {dimension} numbers, separated by spaces, are expected ({problem}); "
+        f"{path}, line {number}: expected a word and {dimension} numbers, separated by spaces ({problem}); "
         "if this is word2vec's binary format, convert it to text first, otherwise get the file again"
     )
 
