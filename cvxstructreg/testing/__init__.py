@@ -1,6 +1,6 @@
-"""The contracts of atoms and of solvers as checks, for third parties and for the tests of this package.
+"""Checks of the contracts of atoms and solvers, for your own atoms and solvers and for the tests of this package.
 
-``expr`` is the definition of an atom; every other method is compared with it or with CVXPY. A broken clause is an
+``expr`` defines an atom; every other method is compared with ``expr`` or with CVXPY. A failed check raises an
 ``AssertionError`` that names the atom, the clause, the point and the two numbers that differ, also under ``python -O``.
 """
 

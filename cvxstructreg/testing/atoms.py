@@ -11,7 +11,7 @@ from cvxstructreg.core.loss import Loss
 from cvxstructreg.testing import derivatives, duality, functions
 from cvxstructreg.testing.probe import Probe
 
-#: The check of each capability; a test fails if one has none.
+#: The check of each capability; a test fails if a capability has no check.
 CHECKS: dict[str, Callable[[Probe], None]] = {
     "value": functions.check_value,
     "prox": duality.check_prox,
@@ -35,16 +35,16 @@ CHECKS: dict[str, Callable[[Probe], None]] = {
 
 
 def check_atom(atom: Atom, shape: tuple[int, int], rng: np.random.Generator | int | None = None) -> None:
-    """Raise AssertionError unless all that the atom defines agrees with its ``expr``.
+    """Raise AssertionError unless everything that the atom defines agrees with its ``expr``.
 
     Parameters
     ----------
     atom : Atom
         The function to check.
     shape : (int, int)
-        The shape (m, k) of the arrays it acts on; keep it small, as CVXPY is asked many times.
+        The shape (m, k) of the argument of the atom; use a small shape, because CVXPY is called many times.
     rng : numpy Generator or seed, optional
-        Where the random points come from; the same ones each time by default.
+        Source of the random points; by default the points are the same in each call.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def check_atom(atom: Atom, shape: tuple[int, int], rng: np.random.Generator | in
     >>> check_atom(Careless(), (3, 1))
     Traceback (most recent call last):
     ...
-    AssertionError: Careless(): value: it differs from expr: 1 where 0 is expected (at z = [[0.], [0.], [0.]])
+    AssertionError: Careless(): value: differs from expr: got 1, expected 0 (at z = [[0.], [0.], [0.]])
     """
     probe = Probe(atom, shape, np.random.default_rng(0 if rng is None else rng))
     _run("expr", functions.check_definition, probe)
@@ -74,10 +74,10 @@ def check_atom(atom: Atom, shape: tuple[int, int], rng: np.random.Generator | in
 
 
 def _run(name: str, check: Callable[[Probe], None], probe: Probe) -> None:
-    """Run a check; an error that the atom raises breaks the contract too."""
+    """Run a check; an exception in the atom also violates the contract."""
     try:
         check(probe)
     except AssertionError:
         raise
     except Exception as error:
-        raise AssertionError(f"{probe.atom!r}: {name}: it raises {type(error).__name__}: {error}") from error
+        raise AssertionError(f"{probe.atom!r}: {name}: raises {type(error).__name__}: {error}") from error

@@ -1,4 +1,4 @@
-"""Checks of derivatives, by differences of values and of gradients."""
+"""Checks of derivatives by finite differences of values and gradients."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from cvxstructreg.testing.probe import Probe
 
 
 def check_grad(probe: Probe) -> None:
-    """Central differences of ``value``."""
+    """Compare ``grad`` with central differences of ``value``."""
     for z in probe.points:
         gradient, h = probe.call("grad", z), 1e-5 * (1.0 + float(np.abs(z).max()))
         scale = 1.0 + float(np.abs(gradient).max()) + 1e-6 * abs(probe.at(z)) / h
         for p in (probe.normal(), probe.normal(), probe.normal()):
             slope = (probe.at(z + h * p) - probe.at(z - h * p)) / (2.0 * h)
-            why = "it differs from the differences of value: <grad, p>"
+            why = "<grad, p> differs from the finite difference of value"
             probe.close(np.sum(gradient * p), slope, "grad", why, 1e-5, floor=scale, z=z, p=p)
 
 
 def check_hessp(probe: Probe) -> None:
-    """Differences of ``grad``."""
+    """Compare ``hessp`` with differences of ``grad``."""
     _check_product(probe, "hessp", lambda z, p: probe.call("hessp", z, p))
 
 
 def check_hess_diag(probe: Probe) -> None:
-    """Differences of ``grad``, for a diagonal Hessian."""
+    """Compare a diagonal Hessian with differences of ``grad``."""
     _check_product(probe, "hess_diag", lambda z, p: probe.call("hess_diag", z) * p)
 
 
 def check_hess_rows(probe: Probe) -> None:
-    """Differences of ``grad``, for a Hessian of blocks diag(D_i) - R_i R_i'."""
+    """Compare a Hessian with blocks diag(D_i) - R_i R_i' with differences of ``grad``."""
 
     def product(z: Array, p: Array) -> Array:
         D, R = probe.call("hess_rows", z)
@@ -49,26 +49,24 @@ def _check_product(probe: Probe, name: str, product: Callable[[Array, Array], Ar
         here, ahead, behind = (probe.call("grad", z + step * p) for step in (0.0, h, -h))
         found = product(z, p)
         scale = 1.0 + float(np.abs(here).max())
-        if np.abs(ahead - 2.0 * here + behind).max() <= 1e-4 * h * scale:  # else there is a kink
-            difference, why = (ahead - behind) / (2.0 * h), "it differs from the differences of grad"
-            # also relative to the gradient, whose round-off the differences have
+        if np.abs(ahead - 2.0 * here + behind).max() <= 1e-4 * h * scale:  # otherwise there is a kink
+            difference, why = (ahead - behind) / (2.0 * h), "differs from the finite difference of grad"
+            # the tolerance includes the round-off of the gradients
             probe.close(found, difference, name, why, 1e-5, floor=scale, z=z, p=p)
             checked += 1
     probe.require(checked, name, "the gradient is differentiable at none of the points")
 
 
 def check_lipschitz(probe: Probe) -> None:
-    """Gradients move no faster, also along the direction of largest curvature."""
-    probe.require(probe.atom.can("grad"), "lipschitz", "it is about the gradient: define grad as well")
+    """Check that gradients differ by at most the bound times the distance, also along the largest curvature."""
+    probe.require(probe.atom.can("grad"), "lipschitz", "bounds the change of the gradient: define grad as well")
     bound = probe.call("lipschitz")
-    probe.require(0.0 <= bound < np.inf, "lipschitz", f"it must be finite and at least 0, got {bound}")
+    probe.require(0.0 <= bound < np.inf, "lipschitz", f"must be finite and at least 0, got {bound}")
     for number, x in enumerate(probe.points):
         p = probe.points[number - 1] - x
-        for _ in range(30):  # after the first, power steps to the direction of largest curvature at x
+        for _ in range(30):  # after the first, power iteration towards the direction of largest curvature at x
             moved = probe.call("grad", x + p) - probe.call("grad", x)
             size, length = float(np.linalg.norm(moved)), float(np.linalg.norm(p))
-            why = (
-                f"gradients move faster: by {size:.9g} over a distance of {length:.9g}, more than {bound:.9g} times it"
-            )
+            why = f"gradients differ by {size:.9g} over a distance of {length:.9g}, more than {bound:.9g} times as much"
             probe.require(size <= bound * length * (1.0 + 1e-6) + 1e-9, "lipschitz", why, x=x, p=p)
             p = 1e-3 * moved / max(size, 1e-300)

@@ -1,4 +1,4 @@
-"""Checks of the function itself: its definition, its values, and other descriptions of the same function."""
+"""Checks of the function itself: its definition, its values, and its equivalent forms."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ from cvxstructreg.testing.probe import STEPS, Probe
 
 
 def check_definition(probe: Probe) -> None:
-    """``expr`` is one number, convex by the rules of CVXPY; and so is the atom called with a vector or matrix."""
+    """Check that ``expr``, and the atom called with a vector or matrix, is a scalar and convex by CVXPY's rules."""
     m, k = probe.shape
     vector = cp.Variable(probe.shape if k > 1 else m)
     for name, result in (("expr", probe.atom.expr(cp.Variable(probe.shape))), ("__call__", probe.atom(vector))):
         is_expression = isinstance(result, cp.Expression)
-        probe.require(is_expression, name, f"it must return a CVXPY expression, got {type(result).__name__}")
-        probe.require(result.size == 1, name, f"it must be a scalar expression, got shape {result.shape}")
+        probe.require(is_expression, name, f"must return a CVXPY expression, got {type(result).__name__}")
+        probe.require(result.size == 1, name, f"must be a scalar expression, got shape {result.shape}")
         why = (
-            f"it must be convex by the rules of CVXPY (expr.is_convex()), but its curvature is {result.curvature}; "
-            "a convex function that CVXPY does not recognise has to be written with other CVXPY functions"
+            f"must be convex by the rules of CVXPY (expr.is_convex()), but its curvature is {result.curvature}; "
+            "if the function is convex, write it with other CVXPY functions"
         )
         probe.require(result.is_convex(), name, why)
 
 
 def check_value(probe: Probe) -> None:
-    """``value`` is the value of ``expr``, and convex."""
+    """Check that ``value`` is the value of ``expr``, and convex."""
     atom = probe.atom
-    inside = [probe.call("prox", probe.normal(), step) for step in STEPS]  # also where bounds hold
+    inside = [probe.call("prox", probe.normal(), step) for step in STEPS]  # also points that satisfy bounds
     tol = 1e-6 if atom.expr(cp.Constant(probe.points[0])).variables() else 1e-9
-    known = atom.expr(cp.Variable(probe.shape)).is_nonneg()  # then certificates take 0 for a lower bound
+    known = atom.expr(cp.Variable(probe.shape)).is_nonneg()  # then certificates use 0 as a lower bound
     for z in probe.points + inside:
         expected = Atom.value(atom, z)
         negative = known and expected < -tol * (1.0 + abs(expected))
-        probe.require(not negative, "expr", f"CVXPY calls it nonnegative, but it is {expected}, negative", z=z)
-        probe.close(probe.at(z), expected, "value", "it differs from expr", tol, z=z)
+        probe.require(not negative, "expr", f"is nonnegative according to CVXPY, but its value is {expected}", z=z)
+        probe.close(probe.at(z), expected, "value", "differs from expr", tol, z=z)
         called = atom(z[:, 0] if probe.shape[1] == 1 else z)
-        probe.close(called, expected, "__call__", "of an array it differs from expr", tol, z=z)
+        probe.close(called, expected, "__call__", "on an array differs from expr", tol, z=z)
     for x, y in (probe.points[1:3], probe.points[3:5], probe.points[5:7], inside):
         chord, middle = 0.5 * (probe.at(x) + probe.at(y)), probe.at(0.5 * (x + y))
-        why = f"it is not convex: at a midpoint it is {middle:.9g}, above the chord, {chord:.9g}"
+        why = f"is not convex: {middle:.9g} at a midpoint is above the chord, {chord:.9g}"
         probe.require(middle <= chord + tol * (1.0 + abs(chord)), "value", why, x=x, y=y)
 
 
 def check_split(probe: Probe) -> None:
-    """f(z) = outer(K z), and K.T is the adjoint of K."""
+    """Check that f(z) = outer(K z), and that K.T is the adjoint of K."""
     outer, K = probe.atom.split()
     m, k = probe.shape
     probe.require(isinstance(outer, Atom), "split", f"the outer function must be an atom, got {type(outer).__name__}")
     probe.require(len(K.shape) == 2, "split", f"K must be a matrix, got shape {K.shape}")
-    why = f"K has too many columns, {K.shape[1]}, for arrays of {m} rows"  # it may have fewer
+    why = f"K has too many columns, {K.shape[1]}, for arrays of {m} rows"  # fewer are allowed
     probe.require(K.shape[1] <= m, "split", why)
     for z in probe.points:
         image = np.asarray(K @ z[: K.shape[1]])
@@ -69,45 +69,47 @@ def check_split(probe: Probe) -> None:
 
 
 def check_quadratic(probe: Probe) -> None:
-    """f(z) = z'Mz with the matrix, the products and the bounds of the form that solvers use."""
+    """Check that f(z) = z'Mz, for the matrix, the products and the bounds of the form that solvers use."""
     m = probe.shape[0]
     form = probe.atom.quadratic(m)
-    probe.require(isinstance(form, QuadraticForm), "quadratic", f"it must be a QuadraticForm, got {form!r}")
-    probe.require(form.size == m, "quadratic", f"it is a form of {form.size} numbers, expected {m}")
+    probe.require(isinstance(form, QuadraticForm), "quadratic", f"must return a QuadraticForm, got {form!r}")
+    probe.require(form.size == m, "quadratic", f"is a form in {form.size} variables, expected {m}")
     matrix = to_dense(form.matrix)
     probe.require(matrix.shape == (m, m), "quadratic", f"the matrix has shape {matrix.shape}, expected {(m, m)}")
     symmetric = np.allclose(matrix, matrix.T)
-    probe.require(symmetric, "quadratic", f"the matrix is not symmetric psd: it is not symmetric, {matrix.tolist()}")
+    probe.require(symmetric, "quadratic", f"the matrix is not symmetric: {matrix.tolist()}")
     values = np.linalg.eigvalsh(matrix)
     slack = 1e-9 * (1.0 + np.abs(matrix).max())
-    why = f"the matrix is not symmetric psd: its smallest eigenvalue is {values[0]:.9g}"
+    why = f"the matrix is not positive semidefinite: its smallest eigenvalue is {values[0]:.9g}"
     probe.require(values[0] >= -slack, "quadratic", why)
     for z in probe.points:
         product = form.apply(z)
         probe.close(product, matrix @ z, "quadratic", "form.apply is not the product with the matrix", z=z)
         probe.close(np.sum(z * product), form.value(z), "quadratic", "z'Mz is not form.value", z=z)
-        probe.close(form.value(z), Atom.value(probe.atom, z), "quadratic", "it differs from expr", 1e-6, z=z)
+        probe.close(form.value(z), Atom.value(probe.atom, z), "quadratic", "differs from expr", 1e-6, z=z)
         value, again = form.value_and_product(z)
-        probe.close(value, form.value(z), "quadratic", "form.value_and_product has another value", z=z)
-        probe.close(again, product, "quadratic", "form.value_and_product has another product", z=z)
+        probe.close(
+            value, form.value(z), "quadratic", "the value of form.value_and_product differs from form.value", z=z
+        )
+        probe.close(again, product, "quadratic", "the product of form.value_and_product differs from form.apply", z=z)
         half = 0.5 * probe.call("grad", z) if probe.atom.can("grad") else product
         probe.close(product, half, "quadratic", "form.apply is not half the gradient", z=z)
     bounds = form.smallest_eigenvalue, form.largest_eigenvalue
-    why = f"the eigenvalues {values[0]:.9g} to {values[-1]:.9g} are not between its bounds {bounds[0]} and {bounds[1]}"
+    why = f"the eigenvalues {values[0]:.9g} to {values[-1]:.9g} are not between the bounds {bounds[0]} and {bounds[1]}"
     probe.require(bounds[0] <= values[0] + slack and bounds[1] >= values[-1] - slack, "quadratic", why)
     if form.diagonal is not None:
-        probe.close(np.diag(form.diagonal), matrix, "quadratic", "the matrix is not that of form.diagonal")
+        probe.close(np.diag(form.diagonal), matrix, "quadratic", "the matrix differs from that of form.diagonal")
 
 
 def check_separable(probe: Probe) -> None:
-    """Value, prox and conjugate of the separable part are those of the atom."""
-    part, why = probe.atom.separable(), "its {} differs from that of the atom"
+    """Check that the separable part has the value, prox and conjugate of the atom."""
+    part, why = probe.atom.separable(), "the {} differs from that of the atom"
     for name in ("weights", "lower", "upper"):
         given = np.asarray(getattr(part, name))
         fits = given.ndim in (0, 2) and all(a in (1, b) for a, b in zip(given.shape, probe.shape, strict=False))
         probe.require(fits, "separable", f"{name} of shape {given.shape} do not broadcast to {probe.shape}")
     lowest = float(np.min(part.weights))
-    probe.require(lowest >= 0.0, "separable", f"a cost of an absolute value is {lowest:.9g}, below 0")
+    probe.require(lowest >= 0.0, "separable", f"the weight of an absolute value is {lowest:.9g}; must be at least 0")
     tol = 1e-9 if probe.atom.can("prox") else 1e-5
     for z in probe.points:
         probe.close(part.value(z), probe.at(z), "separable", why.format("value"), z=z)
@@ -120,25 +122,25 @@ def check_separable(probe: Probe) -> None:
 
 
 def check_blocks(probe: Probe) -> None:
-    """f(z) = sum_g c_g ||z_g|| with consecutive blocks of rows."""
+    """Check that f(z) = sum_g c_g ||z_g|| with consecutive blocks of rows."""
     indptr, costs = (np.asarray(part) for part in probe.atom.blocks())
     m = probe.shape[0]
-    why = f"indptr must rise from 0 to {m} in integers, got {indptr.tolist()}"
+    why = f"indptr must be integers that increase from 0 to {m}, got {indptr.tolist()}"
     rising = indptr.ndim == 1 and indptr.size and indptr.dtype.kind in "iu" and bool(np.all(np.diff(indptr) >= 0))
     probe.require(rising and indptr[0] == 0 and indptr[-1] == m, "blocks", why)
-    why = f"it has costs of shape {costs.shape} for {len(indptr) - 1} blocks"
+    why = f"the costs have shape {costs.shape}, expected one for each of {len(indptr) - 1} blocks"
     probe.require(costs.shape == (len(indptr) - 1,), "blocks", why)
     lowest = float(costs.min(initial=0.0))
-    probe.require(lowest >= 0.0, "blocks", f"a cost is {lowest:.9g}, below 0")
+    probe.require(lowest >= 0.0, "blocks", f"a cost is {lowest:.9g}; must be at least 0")
     for z in probe.points:
         norms = [np.linalg.norm(z[start:end]) for start, end in itertools.pairwise(indptr)]
-        probe.close(np.sum(costs * norms), probe.at(z), "blocks", "the norms do not sum to value", z=z)
+        probe.close(np.sum(costs * norms), probe.at(z), "blocks", "the sum of the norms differs from value", z=z)
 
 
 def check_hinges(probe: Probe) -> None:
-    """f(z) = sum_i s_i (1 - y_i z_i)_+ with labels -1 and +1."""
+    """Check that f(z) = sum_i s_i (1 - y_i z_i)_+ with labels -1 and +1."""
     m, k = probe.shape
-    probe.require(k == 1, "hinges", f"they are for one column of scores, but the atom acts on {k}")
+    probe.require(k == 1, "hinges", f"requires one column of scores, but the atom acts on {k}")
     for name, part in zip(("labels y", "weights s"), probe.atom.hinges(), strict=True):
         why = f"the {name} have shape {np.shape(part)}, expected one number for each row, {(m,)}"
         probe.require(np.shape(part) == (m,), "hinges", why)
@@ -147,18 +149,18 @@ def check_hinges(probe: Probe) -> None:
     probe.require(np.all(s >= 0.0), "hinges", f"the weights must be at least 0, got {s.tolist()}")
     for z in probe.points:
         total = np.sum(s * np.maximum(0.0, 1.0 - y * z[:, 0]))
-        probe.close(total, probe.at(z), "hinges", "the hinges do not sum to value", z=z)
+        probe.close(total, probe.at(z), "hinges", "the sum of the hinges differs from value", z=z)
 
 
 def check_centred_hinges(probe: Probe) -> None:
-    """Values and conjugates of the hinges, also as a CVXPY expression of rows of zero sum, are those of the atom."""
+    """Check that the hinges, also as a CVXPY expression of rows with zero sum, equal the atom and its conjugate."""
     m, k = probe.shape[0], max(probe.shape[1], 2)
     points = (
         probe.points if probe.shape[1] == k else [scale * probe.rng.normal(size=(m, k)) for scale in (0.0, 0.3, 2.0)]
     )
     hinges = probe.atom.centred_hinges(k)
     expected = isinstance(hinges, centred_hinge.CentredHinges)
-    probe.require(expected, "centred_hinges", f"it must be CentredHinges, got {type(hinges).__name__}")
+    probe.require(expected, "centred_hinges", f"must return CentredHinges, got {type(hinges).__name__}")
     costs = np.asarray(hinges.costs)
     why = f"the costs have shape {costs.shape}, expected {(m, k)}"
     probe.require(costs.shape == (m, k), "centred_hinges", why)
@@ -168,8 +170,8 @@ def check_centred_hinges(probe: Probe) -> None:
     probe.require(usable, "centred_hinges", why)
     for z in points:
         value, zero_sums = probe.atom.value(z), centred_hinge.centred(z)
-        probe.close(hinges.value(z), value, "centred_hinges", "its value differs from that of the atom", z=z)
-        written, why = hinges.expr_of_zero_sums(cp.Constant(zero_sums)).value, "its expr of rows of zero sum differs"
+        probe.close(hinges.value(z), value, "centred_hinges", "the value differs from that of the atom", z=z)
+        written, why = hinges.expr_of_zero_sums(cp.Constant(zero_sums)).value, "the expr of rows with zero sum differs"
         probe.close(float(written), value, "centred_hinges", f"{why} from the value of the atom", z=z)
         if probe.atom.can("conj"):
             _check_centred_conjugate(probe, hinges, z)
@@ -180,5 +182,5 @@ def _check_centred_conjugate(probe: Probe, hinges: centred_hinge.CentredHinges, 
         u = (v - probe.atom.prox(v, step)) / step
         for scale in (1.0, 0.5):
             conj = hinges.conj(scale * u)
-            why = "its conjugate differs from that of the atom"
+            why = "the conjugate differs from that of the atom"
             probe.close(conj, probe.atom.conj(scale * u), "centred_hinges", why, 1e-6, u=scale * u)

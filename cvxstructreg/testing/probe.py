@@ -1,4 +1,4 @@
-"""What all checks of an atom share: random points, calls that are watched, and failures that name numbers."""
+"""Shared code of the checks of an atom: random points, checked calls, and error messages with numbers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.numerics.arrays import Array
 
-#: Steps of the prox at which atoms are compared with CVXPY.
+#: Step sizes at which the prox is compared with CVXPY.
 STEPS = (0.3, 2.0)
-#: The methods that return an array of the shape they are given; ``hess_rows`` returns two of them.
+#: The methods that return an array of the shape of their argument; ``hess_rows`` returns two such arrays.
 ARRAYS = ("grad", "hessp", "hess_diag", "prox", "into_domain")
 
 
@@ -22,14 +22,14 @@ def require(holds: Any, who: str, clause: str, why: str) -> None:
 
 
 class Probe:
-    """An atom and the points it is looked at."""
+    """An atom and the points at which it is checked."""
 
     def __init__(self, atom: Atom, shape: tuple[int, int], rng: np.random.Generator) -> None:
         self.atom, self.shape, self.rng = atom, shape, rng
         self.points = [np.zeros(shape)] + [scale * self.normal() for scale in (0.1, 1.0, 10.0) * 2]
 
     def normal(self) -> Array:
-        """A random array of the shape of the atom."""
+        """Return a random array of the shape of the argument."""
         return self.rng.normal(size=self.shape)
 
     def require(self, holds: Any, clause: str, why: str, **points: Array) -> None:
@@ -46,7 +46,7 @@ class Probe:
         floor: float = 1.0,
         **points: Array,
     ) -> None:
-        """Equal up to tol * (floor + the largest number); two infinite numbers of one sign are equal."""
+        """Raise unless equal up to tol * (floor + the largest number); infinities of the same sign are equal."""
         if np.ndim(found) == np.ndim(expected) == 0 and found == expected:
             return
         a, b = np.asarray(found, dtype=float), np.asarray(expected, dtype=float)
@@ -55,37 +55,37 @@ class Probe:
         self.require(holds, clause, why if holds else f"{why}: {_difference(a, b)}", **points)
 
     def call(self, name: str, *inputs: Any) -> Any:
-        """What a method returns, after a look at its shape, at NaN in it and at the inputs, which must not change."""
+        """Return the result of a method, after checking its shape, for NaN, and that the inputs did not change."""
         given = [x.copy() if isinstance(x, np.ndarray) else x for x in inputs]
         result = getattr(self.atom, name)(*given)
         points = {f"argument {i + 1}": x for i, x in enumerate(inputs) if isinstance(x, np.ndarray)}
         unchanged = all(np.array_equal(a, b) for a, b in zip(given, inputs, strict=True) if isinstance(b, np.ndarray))
-        self.require(unchanged, name, "it modifies its input", **points)
+        self.require(unchanged, name, "modifies its input", **points)
         if name == "hess_rows":
             pair = isinstance(result, tuple) and len(result) == 2
-            self.require(pair, name, f"it must return two arrays (D, R), got {type(result).__name__}", **points)
+            self.require(pair, name, f"must return two arrays (D, R), got {type(result).__name__}", **points)
             return tuple(self.checked(name, part, self.shape, **points) for part in result)
         return self.checked(name, result, self.shape if name in ARRAYS else (), **points)
 
     def checked(self, name: str, result: Any, shape: tuple[int, ...], **points: Array) -> Any:
-        """The result, which must have this shape and no NaN; numbers may be infinite, arrays not."""
-        why = f"it returns shape {np.shape(result)}, expected {shape}"
+        """Return the result after checking its shape and for NaN; numbers may be infinite, arrays may not."""
+        why = f"returns shape {np.shape(result)}, expected {shape}"
         self.require(np.shape(result) == shape, name, why, **points)
         usable = np.isfinite(result) if shape else not np.isnan(result)
-        self.require(np.all(usable), name, "it returns NaN or, in an array, infinite values", **points)
+        self.require(np.all(usable), name, "returns NaN or, in an array, infinite values", **points)
         return result if shape else float(result)
 
     def at(self, z: Array) -> float:
-        """f(z)."""
+        """Return f(z)."""
         return float(self.call("value", z))
 
     def pairs(self, exact: bool = True) -> list[tuple[Array, Array]]:
-        """Points z with a subgradient u of the atom there: z = prox(v, t), u = (v - z) / t.
+        """Return points z with a subgradient u of the atom: z = prox(v, t), u = (v - z) / t.
 
-        If ``exact``, a u that round-off has left outside the domain of the conjugate is moved into it.
+        If ``exact``, a u that round-off moved out of the domain of the conjugate is moved back into it.
         """
         points = [(scale * self.normal(), step) for step in STEPS for scale in (0.5, 1.0, 5.0)]
-        shrink = 1.0 if self.atom.can("prox") else 1.0 - 1e-6  # CVXPY may miss the domain, which holds 0
+        shrink = 1.0 if self.atom.can("prox") else 1.0 - 1e-6  # CVXPY may leave the domain, which contains 0
         found = [(z, shrink * (v - z) / t) for v, t in points for z in (self.call("prox", v, t),)]
         return [(z, u if self._in_domain(u) else self.atom.into_domain(u)) for z, u in found] if exact else found
 
@@ -96,19 +96,19 @@ class Probe:
 
 
 def _difference(found: Array, expected: Array) -> str:
-    """The two numbers, or those entries of two arrays that differ most."""
+    """Return a text with the two numbers, or with the entries of two arrays that differ most."""
     if found.shape != expected.shape:
-        return f"it has shape {found.shape}, expected {expected.shape}"
+        return f"got shape {found.shape}, expected {expected.shape}"
     if not found.ndim:
-        return f"{found:.9g} where {expected:.9g} is expected"
+        return f"got {found:.9g}, expected {expected:.9g}"
     with np.errstate(invalid="ignore"):
         distance = np.abs(found - expected)
     entry = tuple(map(int, np.unravel_index(np.argmax(np.where(np.isnan(distance), np.inf, distance)), found.shape)))
-    return f"entry {entry} is {found[entry]:.9g} where {expected[entry]:.9g} is expected"
+    return f"entry {entry} is {found[entry]:.9g}, expected {expected[entry]:.9g}"
 
 
 def _where(points: dict[str, Array]) -> str:
-    """The points by name, for a message."""
+    """Return the points with their names, for a message."""
     shown = []
     for name, x in points.items():
         text = np.array2string(np.asarray(x), precision=6, separator=", ", threshold=40)

@@ -1,4 +1,4 @@
-"""The contract of solvers: they reach the optimum of the reference and prove it."""
+"""The contract of solvers: a solver reaches the optimum of the reference and proves it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check_solver(name: str, problem: Problem, tol: float = 1e-6) -> None:
     name : str
         One of ``cvxstructreg.solvers.names()``.
     problem : Problem
-        A problem that the solver accepts and that has a duality gap or another bound of the optimum.
+        A problem that the solver accepts and that has a duality gap or another bound on the optimum.
     tol : float
         The certified relative gap to reach.
 
@@ -32,17 +32,20 @@ def check_solver(name: str, problem: Problem, tol: float = 1e-6) -> None:
     """
     proofs = []
     for solver in (name, REFERENCE):
-        with muted(InaccurateWarning):  # the status says the same
+        with muted(InaccurateWarning):  # the status has the same information
             solution = problem.solve(solver=solver, tol=tol)
-        who, told = f"solver {solver!r} on {problem!r}", f"it is {solution.status!r}: {solution.certificate}"
-        require(solution.status == "optimal", who, "status", told)
+        who, message = (
+            f"solver {solver!r} on {problem!r}",
+            f"expected 'optimal', got {solution.status!r}: {solution.certificate}",
+        )
+        require(solution.status == "optimal", who, "status", message)
         certificate = certify_point(problem, *problem.shaped(solution.coef, solution.intercept), solution.dual)
-        told = f"{solution.objective} is reported, {certificate.objective} is the value of the point"
+        message = f"the reported value is {solution.objective}, the value of the point is {certificate.objective}"
         close = abs(certificate.objective - solution.objective) <= 1e-9 * (1.0 + abs(solution.objective))
-        require(close, who, "objective", told)
-        told = f"computed anew it is {certificate}, the tolerance {tol:g}"
-        require(certificate.gap >= 0.0 and certificate.relative_gap <= 1.01 * tol, who, "certificate", told)
+        require(close, who, "objective", message)
+        message = f"the recomputed certificate is {certificate}, the tolerance is {tol:g}"
+        require(certificate.gap >= 0.0 and certificate.relative_gap <= 1.01 * tol, who, "certificate", message)
         proofs.append(certificate)
-    told = f"objectives and gaps of it and the reference contradict each other: {proofs}"
+    message = f"objectives and gaps of the solver and the reference contradict each other: {proofs}"
     apart = abs(proofs[0].objective - proofs[1].objective) - 1e-12 * abs(proofs[1].objective)
-    require(apart <= proofs[0].gap + proofs[1].gap, f"solver {name!r} on {problem!r}", "reference", told)
+    require(apart <= proofs[0].gap + proofs[1].gap, f"solver {name!r} on {problem!r}", "reference", message)
