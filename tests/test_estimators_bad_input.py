@@ -25,7 +25,7 @@ BAD = [
     (FeatureNetworkClassifier("knn"), "graph must be a Graph or a square matrix"),
     (FeatureNetworkClassifier(np.ones((5, 4))), "square matrix"),
     (FeatureNetworkClassifier(class_weight="even"), "class_weight must be None, 'balanced' or a dict"),
-    (FeatureNetworkClassifier(class_weight={7: 1.0}), "class_weight names 7, but the classes in y are"),
+    (FeatureNetworkClassifier(class_weight={7: 1.0}), "class_weight contains 7, but the classes in y are"),
     (FeatureNetworkClassifier(class_weight={0: -1.0}), "at least 0"),
     (FeatureNetworkClassifier(class_weight=3), "class_weight must be None"),
     (FeatureNetworkClassifier(fit_intercept="yes"), "fit_intercept must be True or False"),
@@ -46,18 +46,18 @@ BAD = [
     (GroupLassoClassifier(solver="sentence_admm", max_iter=3, solver_options={"speed": 1}), "no option 'speed'"),
     (MixedGraphClassifier(loss="absolute"), "loss must be 'hinge'"),
     (MixedGraphClassifier("nearest"), "graph must be 'knn'"),
-    (MixedGraphClassifier(GRAPH), "joins the rows given to fit"),
-    (MixedGraphClassifier(graph_options={"n_neighbors": 3}), "graph_options are for graph='knn'"),
+    (MixedGraphClassifier(GRAPH), "one node for each row given to fit"),
+    (MixedGraphClassifier(graph_options={"n_neighbors": 3}), "graph_options is only used with graph='knn'"),
     (MixedGraphClassifier("knn", graph_options={"n_neighbors": 0}), "n_neighbors"),
     (MixedGraphClassifier("knn", graph_on="weights"), "graph_on must be 'scores' or 'function'"),
     (MixedGraphClassifier(kernel="magic"), "kernel must be one of"),
     (MixedGraphClassifier(kernel=lambda A, B: A), "must be a matrix of shape"),
     (MixedGraphClassifier(kernel="precomputed"), "square matrix"),
-    (MixedGraphClassifier(pairs=[(0, 99)]), "pairs name 1 row that 30 rows of X do not have"),
+    (MixedGraphClassifier(pairs=[(0, 99)]), "pairs contain 1 row not among the 30 rows of X"),
     (MixedGraphClassifier(pairs=[(0, 1, 2)]), "two rows each"),
     (DissimilaritySVC([(0, 0)]), "itself"),
     (DissimilaritySVC(power=3, pairs=[(0, 1)]), "power"),
-    (DissimilaritySVC(graph=Graph.from_edges([(0, 1)], [-1.0], n_nodes=30)), "give these as pairs"),
+    (DissimilaritySVC(graph=Graph.from_edges([(0, 1)], [-1.0], n_nodes=30)), "pass them as pairs="),
 ]
 
 
@@ -90,7 +90,7 @@ def test_bad_rows_and_weights(name):
 @pytest.mark.parametrize("name", ["MixedGraphClassifier", "DissimilaritySVC"])
 def test_bad_ids(name):
     rows, y = data(name)
-    with pytest.raises(ValueError, match="29 ids for 30 rows"):
+    with pytest.raises(ValueError, match="29 ids, but X has 30 rows"):
         make(name).fit(rows, y, sample_ids=range(29))
     with pytest.raises(ValueError, match="same id twice"):
         make(name).fit(rows, y, sample_ids=[0] * 30)

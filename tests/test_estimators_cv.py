@@ -230,17 +230,17 @@ def test_the_path_of_a_plain_estimator(name):
 
 BAD = [
     ({"rule": "worst"}, "rule must be 'best' or 'one_standard_error', got 'worst'"),
-    ({"lam1": 0.0}, "lam1=0: the strengths multiply what is given"),
+    ({"lam1": 0.0}, "got lam1=0, which the strengths multiply"),
     ({"lam1": -1.0}, "lam1 must be finite and at least 0"),
-    ({"n_strengths": 0}, "n_strengths must be a whole number"),
-    ({"n_strengths": 2.5}, "n_strengths must be a whole number"),
+    ({"n_strengths": 0}, "n_strengths must be an integer"),
+    ({"n_strengths": 2.5}, "n_strengths must be an integer"),
     ({"smallest": 2.0}, "smallest must lie between 0 and 1"),
     ({"strengths": [1.0, -1.0]}, "finite nonnegative"),
     ({"strengths": []}, "strengths must be"),
     ({"scoring": "beauty"}, "scoring"),
     ({"cv": 1}, "n_splits"),
     ({"cv": []}, "no folds"),
-    ({"cv": [(np.arange(0, 36, 2), np.arange(1, 36, 2))]}, "fold 0 has no row of class 1 to fit"),
+    ({"cv": [(np.arange(0, 36, 2), np.arange(1, 36, 2))]}, "fold 0 has no training row of class 1"),
     ({"solver": "magic"}, "there is no solver 'magic'"),
 ]
 
@@ -255,10 +255,10 @@ def test_bad_parameters(params, message):
 def test_bad_folds():
     X, y = data("LaplacianElasticNetRegressor")
     weights = np.where(np.arange(36) < 12, 0.0, 1.0)
-    with pytest.raises(ValueError, match="fold 0: sample_weight is zero on all rows"):
+    with pytest.raises(ValueError, match="fold 0: sample_weight is zero on all training rows"):
         tuned("LaplacianElasticNetRegressor").fit(X, y, sample_weight=weights)
     with (
         pytest.warns(UserWarning, match="R\\^2 score is not well-defined"),
-        pytest.raises(ValueError, match="score of fold 0 is not a finite number"),
+        pytest.raises(ValueError, match="score of fold 0 is not finite"),
     ):
         tuned("LaplacianElasticNetRegressor", cv=36).fit(X, y)

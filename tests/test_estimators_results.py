@@ -1,4 +1,4 @@
-"""What a person reads: selected groups, sentences kept and dropped, warnings with the gap, the published ADMM."""
+"""Readable results: selected groups, kept and dropped sentences, warnings with the gap, the published ADMM."""
 
 import warnings
 from itertools import islice
@@ -143,7 +143,7 @@ def test_other_vectorizers_pipelines_and_several_classes(corpus):
 def test_bad_documents(sentence_model, vectorizer, corpus):
     with pytest.raises(TypeError, match="list of strings"):
         sentence_model.sentence_table("One. Two.", vectorizer)
-    with pytest.raises(ValueError, match="no sentences"):
+    with pytest.raises(ValueError, match="sentences is empty"):
         sentence_model.sentence_table([], vectorizer)
     with pytest.raises(ValueError, match="columns"):
         sentence_model.sentence_table(["One."], CountVectorizer().fit(["another one"]))
@@ -167,7 +167,7 @@ def test_the_published_admm_is_truncated_without_a_warning(corpus, vectorizer, g
         model.fit(X, corpus.target)
     assert model.n_iter_ == 4
     assert model.solution_.solver == "sentence_admm"
-    assert model.certificate_.relative_gap > 1e-4  # it says how far from the optimum it is
+    assert model.certificate_.relative_gap > 1e-4  # the certificate shows the distance to the optimum
     problem = model.solution_.problem
     start = Iterate(np.zeros((X.shape[1], 1)), np.zeros(1))
     *_, last = islice(sentence_admm.run(problem, start, 1e-6, rho=5.0), 4)

@@ -239,7 +239,7 @@ def test_a_directed_graph_that_was_built_is_made_undirected_where_it_must_be(est
     model = estimator(CooccurrenceGraph(2)).fit(X, y)
     assert not model.graph_.is_directed
     assert estimator(SeedCorrelationGraph([0, 1], n_neighbors=2)).fit(X, y).graph_.n_nodes == 5
-    with pytest.raises(ValueError, match="symmetrized"):  # what was given is taken as it is
+    with pytest.raises(ValueError, match="symmetrized"):  # a given graph is not symmetrised
         estimator(CooccurrenceGraph(2).fit(X).graph_).fit(X, y)
 
 
@@ -258,7 +258,7 @@ def test_builders_of_groups_and_of_graphs_of_rows():
 
 def test_builders_that_cannot_learn_from_the_rows_are_refused():
     X, y = data("GroupLassoClassifier")
-    with pytest.raises(TypeError, match=r"SentenceGroups is not learned from X.*groups_"):
+    with pytest.raises(TypeError, match=r"SentenceGroups cannot be fitted on X alone.*groups_"):
         GroupLassoClassifier(SentenceGroups()).fit(X, y)
     with pytest.raises(TypeError, match="links the rows"):
         FeatureNetworkClassifier(NeighborGraph()).fit(X, y)

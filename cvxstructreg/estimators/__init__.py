@@ -1,4 +1,4 @@
-"""scikit-learn estimators of the five methods: each is thin over :class:`cvxstructreg.Problem`."""
+"""scikit-learn estimators of the five methods; each is a thin layer over :class:`cvxstructreg.Problem`."""
 
 from cvxstructreg.estimators.feature_network.classifier import FeatureNetworkClassifier
 from cvxstructreg.estimators.feature_network.classifier_cv import FeatureNetworkClassifierCV

@@ -1,4 +1,4 @@
-"""Graphs and groups in the order of the columns of X, by name where there are names."""
+"""Align graphs and groups with the columns of X, by name if there are names."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Names = tuple[str, ...] | None
 
 
 class Columns:
-    """The columns of X: how many, what they are called, and what to do with names that are not among them.
+    """The columns of X: their number, their names, and what to do with unknown names.
 
     ``what`` is "column" for features and "row" for examples, for the messages.
     """
@@ -30,12 +30,12 @@ class Columns:
         self.count, self.names, self.missing, self.what = count, names, missing, what
 
     def positions(self, wanted: Iterable[str], where: str) -> NDArray[np.int64]:
-        """The column of each name, -1 for those to be ignored."""
+        """Return the column of each name, -1 for names to be ignored."""
         assert self.names is not None
         place = {name: j for j, name in enumerate(self.names)}
         if len(place) < len(self.names):
             name, times = Counter(self.names).most_common(1)[0]
-            raise ValueError(f"{self.what} name {name!r} occurs {times} times in X; {where} goes by distinct names")
+            raise ValueError(f"{self.what} name {name!r} occurs {times} times in X; {where} needs distinct names")
         wanted = list(wanted)
         found = np.array([place.get(name, -1) for name in wanted], dtype=np.int64)
         absent = [name for name, j in zip(wanted, found, strict=True) if j < 0]
@@ -52,12 +52,12 @@ class Columns:
         return found
 
     def misfit(self, where: str, count: int, remedy: str) -> ValueError:
-        """The error for a structure of another size."""
+        """Return the error for a structure of the wrong size."""
         return ValueError(f"{where} has {count} features, X has {plural(self.count, self.what)}; {remedy}")
 
 
 def column_names(estimator: Any, feature_names: Any) -> Names:
-    """The names of the columns of X: those of the data frame, or ``feature_names`` as given to ``fit``."""
+    """Return the names of the columns of X: those of the data frame, or the ``feature_names`` given to ``fit``."""
     d = estimator.n_features_in_
     own = getattr(estimator, "feature_names_in_", None)
     given = None if feature_names is None else checked_names(feature_names, d, "feature", unique=False)
@@ -66,12 +66,14 @@ def column_names(estimator: Any, feature_names: Any) -> Names:
     own = tuple(map(str, own))
     if given is not None and given != own:
         j = next(j for j in range(d) if given[j] != own[j])
-        raise ValueError(f"feature_names calls column {j} {given[j]!r}, but in X it is {own[j]!r}; leave them out")
+        raise ValueError(
+            f"feature_names calls column {j} {given[j]!r}, but in X it is {own[j]!r}; leave out feature_names"
+        )
     return own
 
 
 def as_graph(graph: Any) -> Graph | None:
-    """A Graph from a Graph or a matrix of weights; None for None."""
+    """Return a Graph from a Graph or a matrix of weights; None for None."""
     if graph is None or isinstance(graph, Graph):
         return graph
     if isinstance(graph, str):
@@ -80,10 +82,10 @@ def as_graph(graph: Any) -> Graph | None:
 
 
 def aligned_graph(graph: Any, columns: Columns) -> Graph | None:
-    """The graph with node j for column j, then the virtual nodes.
+    """Return the graph with node j for column j, followed by the virtual nodes.
 
-    A graph with names is matched by them; columns it does not name are isolated nodes. Without names on both sides its
-    nodes are the columns, in order.
+    If both the graph and X have names, nodes are matched by name; columns without a node become isolated nodes.
+    Otherwise the nodes are the columns, in order.
     """
     given = as_graph(graph)
     if given is None:
@@ -109,20 +111,22 @@ def aligned_graph(graph: Any, columns: Columns) -> Graph | None:
 
 def _graph_remedy(graph: Graph, columns: Columns) -> str:
     if columns.what == "row":
-        return "the graph joins the rows given to fit, one node each; name them with sample_ids if X is a part of them"
+        return (
+            "the graph needs one node for each row given to fit; if X has only some of the rows, pass their sample_ids"
+        )
     if graph.names is not None:
         return (
-            "X has no names to match with those of the graph: pass a data frame, or feature_names= to fit, or let the "
-            "vectorizer make the columns of the graph with vocabulary=graph.feature_names"
+            "X has no names to match with those of the graph: pass a data frame, or feature_names= to fit, or create "
+            "the vectorizer with vocabulary=graph.feature_names"
         )
     return "the graph needs one node for each column, in order, or names (Graph(..., names=...)) and X a data frame"
 
 
 def aligned_groups(groups: Any, columns: Columns, weights: Any = None) -> tuple[Groups, NDArray[np.int64]]:
-    """The groups over the columns of X, and the number that each had among the groups as given.
+    """Return the groups of columns of X, and the index of each among the given groups.
 
-    ``groups`` is a Groups, a list of lists, or a dict from group names to lists; the lists hold names or column
-    numbers. None makes each column a group. Groups of which nothing is left are left out.
+    ``groups`` is a Groups, a list of lists, or a dict from group names to lists; the lists contain names or column
+    numbers. None makes each column a group. Groups that become empty are dropped.
     """
     if groups is None:
         d = columns.count
@@ -159,7 +163,7 @@ def _moved(given: Groups, columns: Columns) -> tuple[Groups, NDArray[np.int64]]:
 
 
 def _as_groups(groups: Any, columns: Columns) -> Groups:
-    """Groups from lists or a dict of lists, which hold names or numbers."""
+    """Return Groups from lists or a dict of lists of names or numbers."""
     names = [str(name) for name in groups] if isinstance(groups, Mapping) else None
     if isinstance(groups, str) or not isinstance(groups, Iterable):
         raise TypeError(f"groups must be a Groups, a list of lists or a dict of lists, got {type(groups).__name__}")
@@ -169,7 +173,7 @@ def _as_groups(groups: Any, columns: Columns) -> Groups:
     if members and all(isinstance(member, str) for member in members):
         if columns.names is None:
             raise ValueError(
-                "groups go by names, but X has none: pass a data frame, or feature_names= to fit, or column numbers"
+                "groups use names, but X has none: pass a data frame, or feature_names= to fit, or use column numbers"
             )
         return Groups(lists, names=names, feature_names=list(dict.fromkeys(members)))
     return Groups(lists, n_features=columns.count, names=names, feature_names=columns.names)
@@ -186,10 +190,10 @@ def _weighted(groups: Groups, weights: Any) -> Groups:
 def _groups_remedy(groups: Groups) -> str:
     if groups.feature_names is not None:
         return (
-            "X has no names to match with those of the groups: pass a data frame, or feature_names= to fit, or let the "
-            "vectorizer make the columns of the groups with vocabulary=groups.feature_names"
+            "X has no names to match with those of the groups: pass a data frame, or feature_names= to fit, or create "
+            "the vectorizer with vocabulary=groups.feature_names"
         )
-    return "make the groups with n_features=X.shape[1], or with feature_names and X a data frame"
+    return "create the groups with n_features=X.shape[1], or with feature_names, and pass X as a data frame"
 
 
 def _labels(columns: Columns) -> list[str]:

@@ -1,4 +1,4 @@
-"""What all estimators share: strengths, one solve with its certificate, and warnings that carry the gap."""
+"""Base class of all estimators: checked strengths, the solve with its certificate, and convergence warnings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cvxstructreg.solvers import InaccurateWarning
 
 
 class StructuredEstimator(BaseEstimator):
-    """An estimator whose fit is one problem, or one for each class.
+    """An estimator that solves one problem, or one for each class.
 
     Subclasses have the parameters ``solver``, ``solver_options``, ``tol``, ``max_iter`` and ``verbose`` of
     :meth:`cvxstructreg.Problem.solve`.
@@ -34,13 +34,13 @@ class StructuredEstimator(BaseEstimator):
     verbose: bool
 
     def __sklearn_tags__(self) -> Any:
-        """Sparse X is welcome."""
+        """Declare that X may be sparse."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
     def _strength(self, name: str) -> float:
-        """The parameter of that name, which must be a finite number of at least 0."""
+        """Return the parameter of this name, which must be a finite number of at least 0."""
         value = getattr(self, name)
         if isinstance(value, bool) or not isinstance(value, Real):
             raise TypeError(f"{name} must be a number of at least 0, got {value!r}")
@@ -49,14 +49,14 @@ class StructuredEstimator(BaseEstimator):
         return float(value)
 
     def _choice(self, name: str, allowed: Sequence[str]) -> str:
-        """The parameter of that name, which must be one of a few words."""
+        """Return the parameter of this name, which must be one of the allowed strings."""
         value = getattr(self, name)
         if not isinstance(value, str) or value not in allowed:
             raise ValueError(f"{name} must be {' or '.join(map(repr, allowed))}, got {value!r}")
         return value
 
     def _solve(self, problem: Problem) -> Solution:
-        """Solve; a gap beyond ``tol`` is a ConvergenceWarning that carries the certificate."""
+        """Solve; if the gap exceeds ``tol``, issue a ConvergenceWarning with the certificate."""
         solution = self._attempt(problem, verbose=bool(self.verbose))
         if self._is_unfinished(solution):
             warning = ConvergenceWarning(
@@ -69,7 +69,7 @@ class StructuredEstimator(BaseEstimator):
         return solution
 
     def _attempt(self, problem: Problem, start: Solution | None = None, verbose: bool = False) -> Solution:
-        """Solve without a word about the gap; ``start`` is the solution of a similar problem."""
+        """Solve without a warning about the gap; ``start`` is the solution of a similar problem."""
         return self._run_solver(problem, self.solver, {"warm_start": start, "verbose": verbose})
 
     def _run_solver(self, problem: Problem, solver: str, own_options: Mapping[str, Any]) -> Solution:
@@ -78,11 +78,11 @@ class StructuredEstimator(BaseEstimator):
             return problem.solve(solver=solver, tol=self.tol, max_iter=self.max_iter, **options)
 
     def _is_unfinished(self, solution: Solution) -> bool:
-        """Whether the solver ended before ``tol`` was proved."""
+        """Return whether the solver stopped before ``tol`` was proved."""
         return solution.status not in ("optimal", "stationary")
 
     def _keep_results(self, solutions: Sequence[Solution]) -> None:
-        """``solution_``, ``objective_``, ``certificate_`` and ``n_iter_``; one solution for each class if several."""
+        """Set ``solution_``, ``objective_``, ``certificate_`` and ``n_iter_``; with several problems, add them up."""
         if len(solutions) == 1:
             solution = solutions[0]
             self.solution_: Any = solution
@@ -97,7 +97,7 @@ class StructuredEstimator(BaseEstimator):
 
 
 def summed(certificates: Sequence[Certificate]) -> Certificate:
-    """The certificate of a sum of independent problems: objectives, bounds and gaps add up."""
+    """Return the certificate of a sum of independent problems: objectives, bounds and gaps are added."""
     objective = sum(certificate.objective for certificate in certificates)
     if any(certificate.kind == "kkt" for certificate in certificates):
         worst = max(certificate.error for certificate in certificates)
@@ -106,11 +106,11 @@ def summed(certificates: Sequence[Certificate]) -> Certificate:
     gap = sum(certificate.gap for certificate in certificates)
     kinds = {certificate.kind for certificate in certificates}
     kind = kinds.pop() if len(kinds) == 1 else "strong_convexity"
-    # each scale is gap / relative gap; a relative gap of zero has no scale, and adds none
+    # the scale of each problem is gap / relative gap; if the relative gap is zero, use the objective
     scale = sum(c.gap / c.relative_gap if c.relative_gap > 0 else abs(c.objective) for c in certificates)
     return Certificate(kind, objective, bound, gap, gap / scale if gap else 0.0)
 
 
 def total(terms: Sequence[Any]) -> Any:
-    """The sum of the terms that have any strength; the first, the loss, always stays."""
+    """Return the sum of the terms with positive strength; the first term, the loss, is always included."""
     return sum((term for term in terms[1:] if not isinstance(term, Term) or term.scale > 0), start=0 + terms[0])

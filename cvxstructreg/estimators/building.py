@@ -1,4 +1,4 @@
-"""Graphs and groups that a builder finds in the rows given to ``fit``."""
+"""Fit graph and group builders on the rows given to ``fit``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from cvxstructreg.groups.topics import TopicGroups
 
 
 def columns_built(structure: Any, X: Any, undirected: bool = False) -> Any:
-    """The graph or groups of the columns of X that a builder makes of its rows; everything else as it is.
+    """Fit a builder on X and return its graph or groups of columns; return any other structure unchanged.
 
-    The builder itself is not changed: a copy is fitted. A graph of which nobody could ask that otherwise is made
-    ``undirected`` if that is needed.
+    The builder itself is not changed: a copy is fitted. With ``undirected``, the built graph is symmetrised, because
+    the user cannot do so.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def columns_built(structure: Any, X: Any, undirected: bool = False) -> Any:
     name = type(structure).__name__
     if isinstance(structure, NeighborGraph):
         raise TypeError(
-            f"{name} links the rows of X, but the graph here is one of its columns, as of CooccurrenceGraph"
+            f"{name} links the rows of X, but this estimator needs a graph on its columns; use CooccurrenceGraph"
         )
     if isinstance(structure, GraphBuilder):
         graph = clone(structure).fit(X).graph_
@@ -37,13 +37,12 @@ def columns_built(structure: Any, X: Any, undirected: bool = False) -> Any:
     if isinstance(structure, TopicGroups):
         return clone(structure).fit(X).groups_
     raise TypeError(
-        f"{name} is not learned from X, which is all that an estimator sees: fit it on its own data, such as the "
-        "documents, and give its groups_"
+        f"{name} cannot be fitted on X alone: fit it on its own data, such as the documents, and pass its groups_"
     )
 
 
 def rows_built(structure: Any, X: Any) -> Any:
-    """The same for a graph of the rows of X."""
+    """Fit a builder on X and return its graph on the rows; return any other structure unchanged."""
     if not isinstance(structure, Builder):
         return structure
     if isinstance(structure, NeighborGraph):

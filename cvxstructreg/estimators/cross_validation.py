@@ -1,4 +1,4 @@
-"""A strength chosen by cross-validation: one warm-started path in every fold, scored on the rows left out."""
+"""Choose a strength by cross-validation: one warm-started path in every fold, scored on the left-out rows."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.estimators.linear import LinearEstimator, Matrix, TrainingData
 from cvxstructreg.paths.warm_path import Path, common_strengths, follow
 
-#: Means of scores that differ by less than this part are a tie: the order of a sum can make that difference.
+#: Mean scores that differ by less than this fraction are ties: the order of summation can cause such a difference.
 TIE = 1e-12
 
 
 class Fold(NamedTuple):
-    """Scores and numbers of features along the path of a fold, and the worst certificate of those beyond ``tol``."""
+    """Scores and numbers of features along the path of a fold, and the worst certificate that exceeds ``tol``."""
 
     scores: Matrix
     n_selected: NDArray[np.int64]
@@ -36,7 +36,7 @@ class Fold(NamedTuple):
 
 
 class CrossValidated(LinearEstimator):
-    """A linear estimator whose strengths ``_tuned`` are multiplied by a number that cross-validation chooses."""
+    """A linear estimator; cross-validation chooses a factor for the strengths listed in ``_tuned``."""
 
     strengths: Any
     n_strengths: int
@@ -70,12 +70,12 @@ class CrossValidated(LinearEstimator):
     def _checked_strengths(self, problems: Sequence[Problem]) -> Matrix:
         if not any(self._strength(name) > 0 for name in self._tuned):
             names = " and ".join(f"{name}=0" for name in self._tuned)
-            raise ValueError(f"{names}: the strengths multiply what is given, so that must be positive; 1 will do")
+            raise ValueError(f"got {names}, which the strengths multiply; at least one must be positive, such as 1")
         count = self.n_strengths
         if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
-            raise ValueError(f"n_strengths must be a whole number of at least 1, got {count!r}")
+            raise ValueError(f"n_strengths must be an integer of at least 1, got {count!r}")
         terms = self._path_terms(problems[0])
-        # where targets do not depend on X, any strength gives the same constant: all of them tie
+        # if the targets do not depend on X, every strength gives the same constant model, and all of them tie
         return common_strengths(problems, self.strengths, int(count), self.smallest, terms, fallback=1.0)
 
     def _labels(self, target: NDArray[Any]) -> NDArray[Any]:
@@ -85,16 +85,18 @@ class CrossValidated(LinearEstimator):
         labels = self._labels(data.target)
         splits = list(check_cv(self.cv, labels, classifier=is_classifier(self)).split(data.X, labels))
         if not splits:
-            raise ValueError(f"cv gave no folds: {self.cv!r}")
+            raise ValueError(f"cv has no folds: {self.cv!r}; use at least two")
         for number, (train, test) in enumerate(splits):
             if weights is not None and not (weights[train].any() and weights[test].any()):
-                raise ValueError(f"fold {number}: sample_weight is zero on all rows to fit, or on all rows to score")
+                raise ValueError(
+                    f"fold {number}: sample_weight is zero on all training rows or on all test rows; use fewer folds"
+                )
             if is_classifier(self):
                 missing = np.setdiff1d(np.arange(len(self.classes_)), data.target[train])
                 if missing.size:
                     label = self.classes_.tolist()[missing[0]]
                     raise ValueError(
-                        f"fold {number} has no row of class {label!r} to fit; use fewer folds, or a stratified cv"
+                        f"fold {number} has no training row of class {label!r}; use fewer folds, or a stratified cv"
                     )
         return splits
 
@@ -113,7 +115,7 @@ class CrossValidated(LinearEstimator):
         return folds
 
     def _bare(self) -> Self:
-        """A copy for arrays, which have no names of columns."""
+        """Return a copy without column names, for arrays."""
         bare = copy(self)
         bare.__dict__.pop("feature_names_in_", None)
         return bare
@@ -124,7 +126,7 @@ class CrossValidated(LinearEstimator):
         if not np.isfinite(self.scores_).all():
             number = int(np.flatnonzero(~np.isfinite(self.scores_).all(axis=1))[0])
             raise ValueError(
-                f"the score of fold {number} is not a finite number; it may have too few rows for scoring="
+                f"the score of fold {number} is not finite; the fold may have too few rows for scoring="
                 f"{self.scoring!r} (r2 needs two rows): use fewer folds or another score"
             )
         self.mean_score_ = self.scores_.mean(axis=0)
@@ -137,7 +139,7 @@ class CrossValidated(LinearEstimator):
         return len(certificates), max(certificates, key=_error, default=None)
 
     def _warn_unfinished(self, folds: Sequence[Fold]) -> None:
-        """One warning for all points of all paths, with the worst certificate."""
+        """Issue one warning for all points of all paths, with the worst certificate."""
         count = sum(fold.n_unfinished for fold in folds)
         worst = max((fold.worst for fold in folds if fold.worst is not None), key=_error, default=None)
         if worst is None:
@@ -151,10 +153,11 @@ class CrossValidated(LinearEstimator):
 
 
 def chosen(mean: Matrix, error: Matrix, n_selected: Matrix, rule: str) -> int:
-    """The number of the best mean, ties to the fewest features, then to the strongest; or by one standard error.
+    """Return the index of the best mean, or of the strength chosen by the one-standard-error rule.
 
-    Strengths decrease. The one-standard-error rule takes the strongest whose mean is at most one standard error (of the
-    best) below the best (Breiman, Friedman, Olshen and Stone 1984).
+    Strengths decrease. Ties go to the fewest features, then to the strongest penalty. The one-standard-error rule takes
+    the strongest penalty whose mean is at most one standard error (of the best) below the best (Breiman, Friedman,
+    Olshen and Stone 1984).
 
     Examples
     --------
@@ -177,7 +180,7 @@ def _error(certificate: Certificate) -> float:
 def _fold(
     estimator: CrossValidated, train: TrainingData, test: TrainingData, factors: Matrix, scorer: Any, weighted: bool
 ) -> Fold:
-    """The path on the rows of a fold, and the scores of its points on the others."""
+    """Compute the path on the training rows of a fold and the scores of its points on the test rows."""
     labels = estimator._labels(test.target)
     how = {"sample_weight": test.weights} if weighted else {}
     scores, sizes, count = [], [], 0
@@ -193,7 +196,7 @@ def _fold(
 
 
 def _points(estimator: CrossValidated, train: TrainingData, factors: Matrix) -> Iterator[tuple[Any, ...]]:
-    """The solutions of each strength, one for each problem."""
+    """Return an iterator over the strengths; each item has one solution for each problem."""
     problems = estimator._problems(train)
     terms = estimator._path_terms(problems[0])
     return zip(*(follow(problem, factors, terms, estimator._attempt) for problem in problems), strict=True)

@@ -1,4 +1,4 @@
-"""Linear classifiers and regressors: from data to a problem, and from its solution to predictions."""
+"""Base classes of linear classifiers and regressors: problem setup, solve and prediction."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Rows as checked: targets (the number of its class, for a classifier), sample weights, terms beside the loss."""
+    """Checked training data: X, targets (class codes for a classifier), sample weights, and penalty terms."""
 
     X: Any
     target: NDArray[Any]
@@ -40,12 +40,12 @@ class TrainingData:
     penalties: Sequence[Any]
 
     def rows(self, chosen: NDArray[Any]) -> TrainingData:
-        """Some of the rows."""
+        """Return the data of some of the rows."""
         return replace(self, X=self.X[chosen], target=self.target[chosen], weights=self.weights[chosen])
 
 
 class LinearEstimator(StructuredEstimator):
-    """Scores x'w + b. A subclass says in :meth:`_penalties` which terms stand beside the loss."""
+    """A model with scores x'w + b. A subclass defines its penalty terms in :meth:`_penalties`."""
 
     fit_intercept: bool
     missing: str
@@ -55,19 +55,19 @@ class LinearEstimator(StructuredEstimator):
     _needs_undirected = False
 
     def _penalties(self, structure: Any, columns: Columns) -> list[Any]:
-        """The terms beside the loss, for a structure (graph, groups) as the user gave it."""
+        """Return the penalty terms, for a structure (graph, groups) as the user gave it."""
         raise NotImplementedError
 
     def _checked_rows(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-        """X and the targets, checked."""
+        """Return X and the targets, checked."""
         raise NotImplementedError
 
     def _losses(self, data: TrainingData) -> list[Loss]:
-        """The loss, or one for each class."""
+        """Return the loss, or one loss for each class."""
         raise NotImplementedError
 
     def _keep_weights(self, solutions: Sequence[Solution]) -> None:
-        """``coef_`` and ``intercept_``."""
+        """Set ``coef_`` and ``intercept_``."""
         raise NotImplementedError
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, feature_names: Any, structure: Any) -> Self:
@@ -80,7 +80,7 @@ class LinearEstimator(StructuredEstimator):
     def _prepare(
         self, X: Any, y: Any, sample_weight: Any, feature_names: Any, structure: Any
     ) -> tuple[TrainingData, list[Problem]]:
-        """Check what was given to fit, and make the problems of it."""
+        """Check the arguments of ``fit`` and return the training data and the problems."""
         X, target = self._checked_rows(X, y)
         weights = checked_sample_weight(sample_weight, X)
         columns = Columns(self.n_features_in_, column_names(self, feature_names), self.missing)
@@ -108,11 +108,11 @@ class LinearEstimator(StructuredEstimator):
         structure: Any = None,
         feature_names: Any = None,
     ) -> Path | tuple[Path, ...]:
-        """Solutions for decreasing multiples of the strengths that make weights zero, each started by the one before.
+        """Solve for decreasing multiples of the sparsifying strengths, each warm-started from the previous solution.
 
-        Nothing is fitted. The strengths of the estimator count as 1; by default they are multiplied by ``n_points``
-        numbers from :func:`cvxstructreg.paths.lambda_max` down to ``smallest`` times that. With one problem for each
-        class there is one path for each. ``structure`` is a graph or groups in place of the parameter.
+        The estimator is not fitted. Its strengths are multiplied by ``strengths``; by default by ``n_points`` numbers
+        from :func:`cvxstructreg.paths.lambda_max` down to ``smallest`` times it. With one problem for each class, there
+        is one path for each class. ``structure`` is a graph or groups to use instead of the parameter.
 
         Examples
         --------
@@ -130,7 +130,7 @@ class LinearEstimator(StructuredEstimator):
         return paths[0] if len(paths) == 1 else paths
 
     def _path_terms(self, problem: Problem) -> tuple[int, ...]:
-        """The numbers of the terms that a path multiplies."""
+        """Return the indices of the terms that a path scales."""
         return checked_terms(problem, None)
 
     def _paths(self, problems: Sequence[Problem], factors: Matrix, verbose: bool) -> tuple[Path, ...]:
@@ -144,18 +144,18 @@ class LinearEstimator(StructuredEstimator):
         return X @ np.atleast_2d(self.coef_).T + self.intercept_
 
     def _keep_names(self, columns: Columns, problem: Problem) -> None:
-        """What features are called in tables: as in X, or as in the graph or groups, or x0, x1, ..."""
+        """The names of the features in tables: those of X, or of the graph or groups, or x0, x1, ..."""
         names: Names = columns.names or problem.feature_names
         self._feature_labels = names or tuple(f"x{j}" for j in range(columns.count))
 
     def selected_features(self) -> list[SelectedFeature]:
-        """The features whose weight is not zero, the largest first, as rows ``(number, name, weight)``."""
+        """Return the features with a nonzero weight, largest first, as rows ``(number, name, weight)``."""
         check_is_fitted(self)
         return selected_features(np.atleast_2d(self.coef_), self._feature_labels)
 
 
 class LinearClassifier(ClassifierMixin, LinearEstimator):
-    """Logistic loss: multinomial for several classes, or (``_one_vs_rest``) one binary problem for each class."""
+    """Classifier with logistic loss: multinomial for several classes, or (``_one_vs_rest``) one problem per class."""
 
     class_weight: Any
     classes_: NDArray[Any]
@@ -183,21 +183,21 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):
         self.coef_ = np.ascontiguousarray(np.concatenate(columns, axis=1).T)
         self.intercept_ = np.concatenate([np.atleast_1d(solution.intercept) for solution in solutions])
         if len(solutions) == 1 and len(self.classes_) > 2:
-            self.intercept_ -= self.intercept_.mean()  # a common shift changes no probability and no term
+            self.intercept_ -= self.intercept_.mean()  # a common shift changes neither probabilities nor terms
 
     def decision_function(self, X: Any) -> Any:
-        """Scores: one for each row (positive for ``classes_[1]``), or one for each row and class."""
+        """Return the scores: one for each row (positive for ``classes_[1]``), or one for each row and class."""
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> Any:
-        """The class of the highest score."""
+        """Return the class with the highest score."""
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[chosen]
 
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes, in the order of ``classes_``."""
+        """Return the probabilities of the classes, in the order of ``classes_``."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])
@@ -206,13 +206,13 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):
         return one_vs_rest_probabilities(scores)
 
     def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the probabilities."""
+        """Return the logarithms of the probabilities."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
 
 class LinearRegressor(RegressorMixin, LinearEstimator):
-    """Squared loss."""
+    """Regressor with squared loss."""
 
     def _checked_rows(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
@@ -226,12 +226,12 @@ class LinearRegressor(RegressorMixin, LinearEstimator):
         self.coef_, self.intercept_ = solution.coef, float(solution.intercept)
 
     def predict(self, X: Any) -> Any:
-        """x'w + b."""
+        """Return x'w + b."""
         return self._scores(X)[:, 0]
 
 
 def one_vs_rest_probabilities(scores: Matrix) -> Matrix:
-    """The logistic function of each score, divided by their sum over the classes."""
+    """Return the logistic function of each score, normalized to sum to one over the classes."""
     each = expit(scores)
     sums = each.sum(axis=1, keepdims=True)
     return np.where(sums > 0, each / np.where(sums > 0, sums, 1.0), softmax(scores, axis=1))

@@ -14,7 +14,7 @@ Weights = NDArray[np.float64]
 
 
 def checked_sample_weight(sample_weight: Any, X: Any) -> Weights:
-    """One finite weight of at least 0 for each row: ones by default, a number repeated."""
+    """Return one finite weight of at least 0 for each row; the default is 1, and a number is repeated."""
     n = X.shape[0]
     if sample_weight is None or isinstance(sample_weight, Real):
         values = np.full(n, 1.0 if sample_weight is None else float(sample_weight))
@@ -24,14 +24,14 @@ def checked_sample_weight(sample_weight: Any, X: Any) -> Weights:
             raise ValueError(f"Sample weights must be 1D array or scalar, got shape {values.shape}")
         check_consistent_length(X, values)
     if not np.isfinite(values).all() or (values < 0).any():
-        raise ValueError("sample_weight must be finite and at least 0")
+        raise ValueError("sample_weight has negative or non-finite entries; all must be finite and at least 0")
     if not values.any():
-        raise ValueError("sample_weight is zero everywhere: no row would count")
+        raise ValueError("sample_weight is zero everywhere; at least one row needs a positive weight")
     return values
 
 
 def times_class_weight(weights: Weights, class_weight: Any, codes: NDArray[Any], classes: NDArray[Any]) -> Weights:
-    """s_i times the weight of the class of row i.
+    """Return s_i times the weight of the class of row i.
 
     ``"balanced"`` gives every class the same total: sum(s) / (k * sum of s in the class).
     """
@@ -48,7 +48,7 @@ def times_class_weight(weights: Weights, class_weight: Any, codes: NDArray[Any],
     elif isinstance(class_weight, Mapping):
         unknown = [label for label in class_weight if label not in classes.tolist()]
         if unknown:
-            raise ValueError(f"class_weight names {unknown[0]!r}, but the classes in y are {classes.tolist()}")
+            raise ValueError(f"class_weight contains {unknown[0]!r}, but the classes in y are {classes.tolist()}")
         factors = np.array([float(class_weight.get(label, 1.0)) for label in classes.tolist()])
         if not np.isfinite(factors).all() or (factors < 0).any():
             raise ValueError(f"class_weight must be finite and at least 0, got {dict(class_weight)!r}")

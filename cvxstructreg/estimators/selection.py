@@ -1,4 +1,4 @@
-"""What a fitted model selects, as rows a person reads; ``pandas.DataFrame(rows)`` makes a table of them."""
+"""The features and groups that a fitted model selects, as rows; ``pandas.DataFrame(rows)`` makes a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cvxstructreg.groups import Groups
 
 
 class SelectedFeature(NamedTuple):
-    """A feature whose weight is not zero: its column, name and weight (one for each class if there are several)."""
+    """A feature with a nonzero weight: its column, name and weight (one weight per class if there are several)."""
 
     number: int
     name: str
@@ -20,7 +20,7 @@ class SelectedFeature(NamedTuple):
 
 
 class SelectedGroup(NamedTuple):
-    """A group that the model keeps: its number as given, name, norm of its weights, and the names of its features."""
+    """A group of the model: its index among the given groups, name, norm of its weights, and names of its features."""
 
     number: int
     name: str
@@ -29,7 +29,7 @@ class SelectedGroup(NamedTuple):
 
 
 def selected_features(coef: NDArray[np.float64], names: Sequence[str]) -> list[SelectedFeature]:
-    """The columns of coef (k x d) that are not zero, the largest first."""
+    """Return the nonzero columns of coef (k x d), largest first."""
     sizes = np.abs(coef).max(axis=0)
     order = [int(j) for j in np.argsort(-sizes, kind="stable") if sizes[j] > 0]
     single = coef.shape[0] == 1
@@ -39,7 +39,7 @@ def selected_features(coef: NDArray[np.float64], names: Sequence[str]) -> list[S
 def selected_groups(
     groups: Groups, kept: NDArray[np.bool_], norms: NDArray[np.float64], numbers: Any, names: Sequence[str]
 ) -> list[SelectedGroup]:
-    """The groups that are kept, the largest norm first."""
+    """Return the chosen groups, largest norm first."""
     rows = []
     for g in np.argsort(-norms, kind="stable"):
         if kept[g]:

@@ -1,4 +1,4 @@
-"""Feature networks: each weight is pulled to the average of its neighbours."""
+"""Feature network classifier: each weight is pulled to the average of its neighbours."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ class FeatureNetworkClassifier(LinearClassifier):
     """sum_i s_i log(1 + exp(-y_i (x_i'w + b))) + alpha ||(I - P) w||^2 + beta ||w||^2, b free.
 
     Sandler, Talukdar, Ungar and Blitzer, "Regularized learning with networks of features", NIPS 2008, equation (1),
-    with alpha and beta as they stand there. P is the graph with rows summing to one: the weight of each feature is
-    pulled to the average weight of its neighbours. Dissimilarity edges (negative weights) pull it to minus that
-    average, and virtual nodes are class means (section 3 of the paper); see :class:`cvxstructreg.FeatureNetwork`.
-    The loss is a sum over rows, not a mean; with more than two classes it is the multinomial one, and the penalties
-    are summed over the classes.
+    with the alpha and beta of the paper. P is the graph with rows summing to one: the weight of each feature is pulled
+    to the average weight of its neighbours. Dissimilarity edges (negative weights) pull it to minus that average, and
+    virtual nodes are class means (section 3 of the paper); see :class:`cvxstructreg.FeatureNetwork`. The loss is a sum
+    over rows, not a mean; with more than two classes it is the multinomial loss, and the penalties are summed over the
+    classes.
 
     Parameters
     ----------
     graph : Graph, square matrix or builder, optional
-        Which features belong together. A Graph with names is matched to the columns of a data frame (or to
-        ``feature_names`` as given to ``fit``); columns that it does not name are tied to nothing. Otherwise node j is
-        column j. A builder such as :class:`cvxstructreg.graphs.CooccurrenceGraph` makes it of the rows given to fit.
-        None leaves only the ridge term.
+        Which features belong together. A Graph with names is matched to the columns of a data frame (or to the
+        ``feature_names`` given to ``fit``); columns without a node are isolated. Otherwise node j is column j. A
+        builder such as :class:`cvxstructreg.graphs.CooccurrenceGraph` is fitted on the rows given to ``fit``. None
+        leaves only the ridge term.
     alpha, beta : float
         Strengths of the network and of the ridge term.
     signed : {"separate", "joint"}
-        Whether dissimilarity edges make a term of their own, as in the paper, or share a row with the others.
+        Whether dissimilarity edges form a separate term, as in the paper, or are averaged with the other edges of a
+        node.
     missing : {"error", "ignore"}
-        What to do with nodes of the graph that are no column of X.
+        What to do with nodes of the graph that are not columns of X.
     fit_intercept : bool
-        Whether there is a free b, which no term penalises.
+        Whether to fit an intercept b, which is not penalised.
     class_weight : dict or "balanced", optional
-        Factors of the sample weights by class; "balanced" gives every class the same total.
+        Factors of the sample weights by class; "balanced" gives every class the same total weight.
     solver, tol, max_iter, verbose, solver_options
-        As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, ``solver_options`` a
-        dict of further options such as ``{"time_limit": 10}``.
+        As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, and ``solver_options``
+        is a dict of further options such as ``{"time_limit": 10}``.
 
     Attributes
     ----------
@@ -51,12 +52,12 @@ class FeatureNetworkClassifier(LinearClassifier):
     objective_ : float
         The objective above at the fitted point.
     certificate_ : Certificate
-        How far it is from the optimum at most.
+        Bounds how far ``objective_`` is above the optimum.
     solution_ : Solution
-        Everything about the solve, with ``solution_.problem``, the exact problem.
+        The full solution, with the exact problem in ``solution_.problem``.
     n_iter_ : int
     graph_ : Graph or None
-        The graph over the columns of X.
+        The graph on the columns of X.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -114,9 +115,9 @@ class FeatureNetworkClassifier(LinearClassifier):
         sample_weight : array of n numbers, optional
             The s_i.
         graph : Graph or square matrix, optional
-            In place of the parameter ``graph``.
+            Used instead of the parameter ``graph``.
         feature_names : sequence of d str, optional
-            The names of the columns where X has none, such as ``vectorizer.get_feature_names_out()``.
+            The names of the columns if X has none, such as ``vectorizer.get_feature_names_out()``.
         """
         return self._fit(X, y, sample_weight, feature_names, self.graph if graph is None else graph)
 

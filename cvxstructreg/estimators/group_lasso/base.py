@@ -1,4 +1,4 @@
-"""What the two group lassos share: their penalty, the algorithm of the paper, and which groups are kept."""
+"""Base class of the group lasso estimators: the penalty, the algorithm of the paper, and the selected groups."""
 
 from __future__ import annotations
 
@@ -42,29 +42,29 @@ class GroupSelection(LinearEstimator):
         return [lam_group * GroupLasso(self.groups_), lam_l1 * L1()]
 
     def _chosen_groups(self, groups: Any) -> Any:
-        """Those given to fit, or the parameter."""
+        """Return the groups given to ``fit``, or the parameter."""
         if groups is not None and not isinstance(groups, Groups):
             raise TypeError(
-                f"groups given to fit must be a Groups, got {type(groups).__name__}; lists and dicts go to the "
-                "constructor, and so do as many groups as rows, which a cross-validation would cut like rows"
+                f"groups given to fit must be a Groups, got {type(groups).__name__}; pass lists, dicts, and "
+                "Groups with as many groups as rows to the constructor: cross-validation would split them like rows"
             )
         return self.groups if groups is None else groups
 
     @property
     def _is_truncated(self) -> bool:
-        """Whether the iterations of the paper are cut short, which is a part of the method."""
+        """Whether ADMM is truncated as in the paper, where the truncation is part of the method."""
         return self._algorithm == PUBLISHED and self.max_iter is not None
 
     @property
     def _algorithm(self) -> str:
-        """The solver by its present name: "admm" with options of the published algorithm is its former spelling."""
+        """The current name of the solver: "admm" with options of the published algorithm is a former spelling."""
         former = self.solver == "admm" and (self.max_iter is not None or self.rho != 1.0)
         return PUBLISHED if former else self.solver
 
     def _attempt(self, problem: Problem, start: Solution | None = None, verbose: bool = False) -> Solution:
         if self._algorithm != self.solver:
             warn(FORMER_SPELLING, FutureWarning, stacklevel=3)
-        if self._is_truncated:  # from zero, always: another start would be another model
+        if self._is_truncated:  # always from zero: another start would give another model
             return truncated_admm(problem, self.tol, self.max_iter, self.rho, **(self.solver_options or {}))
         if self._algorithm == PUBLISHED:
             return self._run_solver(problem, PUBLISHED, {"rho": self.rho, "warm_start": start, "verbose": verbose})
@@ -85,17 +85,17 @@ class GroupSelection(LinearEstimator):
         return self.groups_.norms(coef)
 
     def selected_groups(self, names: Sequence[str] | None = None) -> list[SelectedGroup]:
-        """The groups that the model keeps, the largest norm first, as rows ``(number, name, norm, features)``.
+        """Return the groups that the model keeps, largest norm first, as rows ``(number, name, norm, features)``.
 
-        A group is kept if some of its weights are not zero. With ``solver="sentence_admm"`` it is kept if its copy of
-        the weights is not zero, as in the paper; the weights themselves rarely agree with the copies there. ``names``
-        are other names for the groups as given.
+        A group is kept if it has a nonzero weight. With ``solver="sentence_admm"``, a group is kept if its copy of the
+        weights is nonzero, as in the paper, where the weights themselves rarely agree with the copies. ``names`` are
+        other names for the given groups.
         """
         check_is_fitted(self)
         return self._group_rows(self._groups_kept, names)
 
     def dropped_groups(self, names: Sequence[str] | None = None) -> list[SelectedGroup]:
-        """The other groups, in the same form."""
+        """Return the groups that the model drops, in the same form as ``selected_groups``."""
         check_is_fitted(self)
         return self._group_rows(~self._groups_kept, names)
 
@@ -105,5 +105,5 @@ class GroupSelection(LinearEstimator):
         if names is None:
             return rows
         if self._group_numbers.max(initial=0) >= len(names):
-            raise ValueError(f"names has {len(names)} entries; give one for each group as given to the model")
+            raise ValueError(f"names has {len(names)} entries; give one for each group that was passed to the model")
         return [row._replace(name=names[row.number]) for row in rows]

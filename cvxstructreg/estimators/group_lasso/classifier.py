@@ -1,4 +1,4 @@
-"""Groups of features that enter or leave together: classification."""
+"""Group lasso classifier: the features of a group are selected together."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ class GroupLassoClassifier(GroupSelection, LinearClassifier):
     Yogatama and Smith, "Making the most of bag of words: sentence regularization with alternating direction method of
     multipliers", ICML 2014, where each group holds the words of a sentence; also "Linguistic structured sparsity in
     text categorization", ACL 2014, and Skianis, Rousseau and Vazirgiannis, EMNLP 2016, with other groups of words.
-    Groups may overlap: a group at zero sets all its features to zero. The loss is a sum over rows, not a mean;
-    with more than two classes it is the multinomial one and ||w_g|| the Frobenius norm over features and classes.
+    Groups may overlap: a group at zero sets all its features to zero. The loss is a sum over rows, not a mean; with
+    more than two classes it is the multinomial loss, and ||w_g|| is the Frobenius norm over features and classes.
 
-    ``solver="auto"`` gives the certified optimum. The published results come from ADMM stopped after few iterations,
-    which is another model, in effect a ridge weighted by the number of groups of each feature:
-    ``GroupLassoClassifier(groups, solver="sentence_admm", rho=1.0, max_iter=30)`` is that, with rho and max_iter as
+    ``solver="auto"`` gives the certified optimum. The published results come from ADMM stopped after few iterations.
+    This is a different model, similar to a ridge penalty weighted by the number of groups of each feature. To get it,
+    use ``GroupLassoClassifier(groups, solver="sentence_admm", rho=1.0, max_iter=30)``, where rho and max_iter are
     hyperparameters.
 
     Parameters
     ----------
     groups : Groups, list of lists, dict of lists, or builder; optional
         The groups g, which may overlap: lists of column numbers, or of names that are matched to the columns of a data
-        frame (or to ``feature_names`` as given to ``fit``); the keys of a dict name the groups. A builder that
-        learns from X, such as :class:`cvxstructreg.groups.LSIGroups`, makes them of the rows given to fit. None makes
-        every feature a group of its own.
+        frame (or to the ``feature_names`` given to ``fit``); the keys of a dict name the groups. A builder that learns
+        from X, such as :class:`cvxstructreg.groups.LSIGroups`, is fitted on the rows given to ``fit``. None makes every
+        feature a separate group.
     lam_group, lam_l1 : float
         Strengths of the group norms and of the L1 term (lam_sen and lam_las of the paper).
     group_weights : "sqrt", number, one number per group, or function of the group sizes; optional
-        The c_g: by default those of ``groups``, or 1; "sqrt" is the square root of the size.
+        The c_g: by default the weights of ``groups``, or 1; "sqrt" is the square root of the group size.
     missing : {"error", "ignore"}
-        What to do with names in groups that are no column of X. Groups of which nothing is left are left out.
+        What to do with names in groups that are not columns of X. Groups that become empty are dropped.
     fit_intercept : bool
-        Whether there is a free b, which no term penalises.
+        Whether to fit an intercept b, which is not penalised.
     class_weight : dict or "balanced", optional
-        Factors of the sample weights by class; "balanced" gives every class the same total.
+        Factors of the sample weights by class; "balanced" gives every class the same total weight.
     solver : str
         "auto" (certified optimum), "sentence_admm" (the algorithm of the paper), or a solver of the library.
     rho : float
-        Penalty of ``solver="sentence_admm"``, without meaning for others.
+        Penalty parameter of ``solver="sentence_admm"``; not used by other solvers.
     max_iter : int, optional
-        Most iterations. With ``solver="sentence_admm"`` this is the truncation of the paper, a part of the method.
-        No warning is given then, and ``certificate_`` says how far the result is from the optimum.
+        Most iterations. With ``solver="sentence_admm"`` this is the truncation of the paper, which is part of the
+        method. There is no warning then, and ``certificate_`` bounds how far the result is from the optimum.
     tol, verbose, solver_options
-        As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, ``solver_options`` a
-        dict of further options such as ``{"time_limit": 10}``.
+        As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, and ``solver_options``
+        is a dict of further options such as ``{"time_limit": 10}``.
 
     Attributes
     ----------
@@ -62,12 +62,12 @@ class GroupLassoClassifier(GroupSelection, LinearClassifier):
     objective_ : float
         The objective above at the fitted point.
     certificate_ : Certificate
-        How far it is from the optimum at most.
+        Bounds how far ``objective_`` is above the optimum.
     solution_ : Solution
-        Everything about the solve, with ``solution_.problem``, the exact problem.
+        The full solution, with the exact problem in ``solution_.problem``.
     n_iter_ : int
     groups_ : Groups
-        The groups over the columns of X.
+        The groups of columns of X.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -127,21 +127,22 @@ class GroupLassoClassifier(GroupSelection, LinearClassifier):
         sample_weight : array of n numbers, optional
             The s_i.
         groups : Groups, optional
-            In place of the parameter ``groups``, as an object: a cross-validation would take a list for data of rows.
+            Used instead of the parameter ``groups``. Must be a Groups object, because cross-validation would split a
+            list like rows.
         feature_names : sequence of d str, optional
-            The names of the columns where X has none, such as ``vectorizer.get_feature_names_out()``.
+            The names of the columns if X has none, such as ``vectorizer.get_feature_names_out()``.
         """
         return self._fit(X, y, sample_weight, feature_names, self._chosen_groups(groups))
 
     def sentence_table(self, sentences: Sequence[str], vectorizer: Any) -> SentenceTable:
-        """The sentences of a document, which of them the model keeps, and the log-odds of removing each.
+        """Return the sentences of a document, whether the model keeps them, and their effect on the log-odds.
 
         Parameters
         ----------
         sentences : list of str
             The sentences of one document.
         vectorizer : fitted transformer
-            What made X of documents: a vectorizer, or the steps before this classifier (``pipeline[:-1]``).
+            What turned documents into X: a vectorizer, or the steps before this classifier (``pipeline[:-1]``).
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Groups of features that enter or leave together: classification, tuned by cross-validation."""
+"""Group lasso classifier, tuned by cross-validation."""
 
 from __future__ import annotations
 
@@ -12,33 +12,34 @@ from cvxstructreg.estimators.group_lasso.classifier import GroupLassoClassifier
 class GroupLassoClassifierCV(CrossValidated, GroupLassoClassifier):
     """sum_i s_i log(1 + exp(-y_i (x_i'w + b))) + t (lam_group sum_g c_g ||w_g||_2 + lam_l1 ||w||_1), t cross-validated.
 
-    :class:`GroupLassoClassifier` with a path of strengths t in every fold, each point started by the one before and
-    certified, and refitted on all rows at the strength chosen. With ``solver="sentence_admm"`` and ``max_iter``, the
-    truncated algorithm of the paper, every point starts from zero.
+    :class:`GroupLassoClassifier` with a path of strengths t in every fold, each point warm-started from the previous
+    one and certified. The model is refitted on all rows at the chosen strength. With ``solver="sentence_admm"`` and
+    ``max_iter`` (the truncated algorithm of the paper), every point starts from zero.
 
     Parameters
     ----------
     groups : Groups, list of lists, or dict of lists; optional
         As in :class:`GroupLassoClassifier`.
     lam_group, lam_l1 : float
-        Their ratio, which is held fixed, and the unit of the strengths.
+        The strengths multiply both; their ratio is fixed.
     strengths : list of numbers, optional
         The multiples of ``lam_group`` and ``lam_l1`` to try, the same in every fold. By default there are
-        ``n_strengths``, from where all weights are zero down to ``smallest`` times that, evenly on a logarithmic scale.
+        ``n_strengths``, from the smallest strength at which all weights are zero down to ``smallest`` times it, evenly
+        spaced on a logarithmic scale.
     n_strengths, smallest : int, float
-        How many, and the last as a part of the first.
+        Number of strengths, and the smallest one as a fraction of the largest.
     cv : int, splitter, or list of (train, test) rows; optional
         As in scikit-learn: 5 stratified folds by default.
     scoring : str or function, optional
-        As in scikit-learn, higher is better; accuracy by default. It gets rows as an array, and ``sample_weight`` if
-        ``fit`` does.
+        As in scikit-learn, higher is better; accuracy by default. It is called with the rows as an array, and with
+        ``sample_weight`` if ``fit`` is.
     rule : {"best", "one_standard_error"}
-        The best mean score, ties broken to the model of fewest features; or the strongest penalty whose mean is within
-        one standard error of the best.
+        The best mean score, with ties going to the model with the fewest features; or the strongest penalty whose mean
+        score is within one standard error of the best.
     n_jobs : int, optional
-        How many folds to run at the same time, through joblib.
+        Number of folds to run in parallel, with joblib.
     verbose : bool
-        Whether to show how many folds are done, and the progress of the last path.
+        Whether to show the number of finished folds and the progress of the last path.
     others
         As in :class:`GroupLassoClassifier`.
 
@@ -46,15 +47,15 @@ class GroupLassoClassifierCV(CrossValidated, GroupLassoClassifier):
     ----------
     strengths_ : array of shape (m,), largest first
     scores_, n_selected_ : arrays of shape (folds, m)
-        Scores on the rows left out, and numbers of features with a weight that is not zero.
+        Scores on the left-out rows, and numbers of features with a nonzero weight.
     mean_score_, std_error_ : arrays of shape (m,)
         Means over the folds, and their standard errors.
     best_index_, best_strength_ : int, float
-        The choice.
+        The index of the chosen strength, and the strength.
     best_params_ : dict
-        The strengths to give to :class:`GroupLassoClassifier` for the same model.
+        The parameters of :class:`GroupLassoClassifier` for the same model.
     path_ : Path
-        The path on all rows, down to the choice.
+        The path on all rows, down to the chosen strength.
     others
         As in :class:`GroupLassoClassifier`: the model on all rows at the chosen strength.
 

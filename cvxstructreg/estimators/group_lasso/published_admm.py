@@ -1,6 +1,6 @@
 """The sentence regularizer as published: ADMM stopped after a given number of iterations.
 
-The point is the last one, not the best: where the algorithm stops is a part of the method.
+The result is the last iterate, not the best one, because the truncation is part of the method.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.iterate import Iterate
 
 NAME = "sentence_admm"
-#: A copy is not zero if its multiplier has the length of its radius, up to round-off.
+#: A copy is nonzero if the length of its multiplier equals its radius, up to this round-off.
 ROUND_OFF = 1e-9
 
 
 def truncated_admm(problem: Problem, tol: float, max_iter: int, rho: float, **options: Any) -> Solution:
-    """The point after ``max_iter`` iterations, or after as many as the residuals of the paper ask for."""
+    """Return the point after ``max_iter`` iterations, or earlier if the stopping rule of the paper is met."""
     if isinstance(max_iter, bool) or not isinstance(max_iter, Integral) or max_iter < 1:
         raise ValueError(f"max_iter must be a positive integer, got {max_iter!r}")
     unknown = sorted(set(options) - {"w_tol"})
     if unknown:
-        raise TypeError(f"solver='sentence_admm' with max_iter has no option {unknown[0]!r}; it has w_tol")
+        raise TypeError(f"solver='sentence_admm' with max_iter has no option {unknown[0]!r}; the only option is w_tol")
     began = time.perf_counter()
     module = registry.choose(problem, NAME)
     shape = (problem.model.n_weights, problem.n_outputs)
@@ -58,9 +58,9 @@ def truncated_admm(problem: Problem, tol: float, max_iter: int, rho: float, **op
 
 
 def copies_kept(solution: Solution, groups: Groups, strength: float) -> NDArray[np.bool_]:
-    """Which of the copies v_g are not zero.
+    """Return which of the copies v_g are nonzero.
 
-    v_g is the prox of a norm of radius r at some a: the multiplier, a - v_g, is a itself if v_g = 0, else of length r.
+    v_g is the prox of r times the norm at some a. The multiplier a - v_g is a if v_g = 0, and has length r otherwise.
     """
     kept = groups.norms(solution.coef) > 0
     numbers = [number for number, term in enumerate(solution.problem.terms) if number in solution.dual]

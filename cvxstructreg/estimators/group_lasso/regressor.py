@@ -1,4 +1,4 @@
-"""Groups of features that enter or leave together: regression."""
+"""Group lasso regressor: the features of a group are selected together."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ class GroupLassoRegressor(GroupSelection, LinearRegressor):
     ----------
     groups : Groups, list of lists, dict of lists, or builder; optional
         The groups g, which may overlap: lists of column numbers, or of names that are matched to the columns of a data
-        frame (or to ``feature_names`` as given to ``fit``); the keys of a dict name the groups. A builder that
-        learns from X, such as :class:`cvxstructreg.groups.LSIGroups`, makes them of the rows given to fit. None makes
-        every feature a group of its own.
+        frame (or to the ``feature_names`` given to ``fit``); the keys of a dict name the groups. A builder that learns
+        from X, such as :class:`cvxstructreg.groups.LSIGroups`, is fitted on the rows given to ``fit``. None makes every
+        feature a separate group.
     lam_group, lam_l1 : float
         Strengths of the group norms and of the L1 term (lam_sen and lam_las of the paper).
     group_weights : "sqrt", number, one number per group, or function of the group sizes; optional
-        The c_g: by default those of ``groups``, or 1; "sqrt" is the square root of the size.
+        The c_g: by default the weights of ``groups``, or 1; "sqrt" is the square root of the group size.
     missing : {"error", "ignore"}
-        What to do with names in groups that are no column of X. Groups of which nothing is left are left out.
+        What to do with names in groups that are not columns of X. Groups that become empty are dropped.
     fit_intercept : bool
-        Whether there is a free b, which no term penalises.
+        Whether to fit an intercept b, which is not penalised.
     solver : str
         "auto" (certified optimum), "sentence_admm" (the algorithm of the paper), or a solver of the library.
     rho : float
-        Penalty of ``solver="sentence_admm"``, without meaning for others.
+        Penalty parameter of ``solver="sentence_admm"``; not used by other solvers.
     max_iter : int, optional
-        Most iterations. With ``solver="sentence_admm"`` this is the truncation of the paper, a part of the method.
-        No warning is given then, and ``certificate_`` says how far the result is from the optimum.
+        Most iterations. With ``solver="sentence_admm"`` this is the truncation of the paper, which is part of the
+        method. There is no warning then, and ``certificate_`` bounds how far the result is from the optimum.
     tol, verbose, solver_options
-        As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, ``solver_options`` a
-        dict of further options such as ``{"time_limit": 10}``.
+        As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, and ``solver_options``
+        is a dict of further options such as ``{"time_limit": 10}``.
 
     Attributes
     ----------
     coef_ : array of shape (d,)
     intercept_ : float
     objective_, certificate_, solution_, n_iter_
-        The objective above at the fitted point, how far it is from the optimum at most, and everything else about the
-        solve; ``solution_.problem`` is the exact problem.
+        The objective above at the fitted point, a bound on how far it is above the optimum, the full solution (with the
+        exact problem in ``solution_.problem``) and the number of iterations.
     groups_ : Groups
-        The groups over the columns of X.
+        The groups of columns of X.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -106,8 +106,9 @@ class GroupLassoRegressor(GroupSelection, LinearRegressor):
         sample_weight : array of n numbers, optional
             The s_i.
         groups : Groups, optional
-            In place of the parameter ``groups``, as an object: a cross-validation would take a list for data of rows.
+            Used instead of the parameter ``groups``. Must be a Groups object, because cross-validation would split a
+            list like rows.
         feature_names : sequence of d str, optional
-            The names of the columns where X has none, such as ``vectorizer.get_feature_names_out()``.
+            The names of the columns if X has none, such as ``vectorizer.get_feature_names_out()``.
         """
         return self._fit(X, y, sample_weight, feature_names, self._chosen_groups(groups))

@@ -1,4 +1,4 @@
-"""Sentences of a document: which of them a model keeps, and what each of them says for a class."""
+"""Sentences of a document: which of them a model keeps, and how each affects the predicted class."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from scipy import sparse
 class SentenceRow(NamedTuple):
     """One sentence of a document.
 
-    ``log_odds`` is how much the score of ``label`` falls when the sentence is removed from the document: positive for
-    a sentence that speaks for the label. The score is the log-odds against the other class, or for several classes
-    against the most likely of the others.
+    ``log_odds`` is the decrease in the score of ``label`` when the sentence is removed from the document; it is
+    positive for a sentence that supports the label. The score is the log-odds against the other class, or with several
+    classes, against the most likely other class.
     """
 
     sentence: str
@@ -52,7 +52,7 @@ class SentenceTable(Sequence[SentenceRow]):
         return [row.sentence for row in self.rows if not row.kept]
 
     def to_frame(self) -> Any:
-        """A pandas DataFrame of the rows; pandas must be installed."""
+        """Return a pandas DataFrame of the rows; pandas must be installed."""
         try:
             pandas = importlib.import_module("pandas")
         except ImportError as error:
@@ -65,7 +65,7 @@ class SentenceTable(Sequence[SentenceRow]):
         return "\n".join(lines)
 
     def to_html(self) -> str:
-        """The document: kept sentences coloured (blue for the label, red against it), dropped ones struck out."""
+        """Return the document as HTML: kept sentences are blue (for the label) or red (against), others struck out."""
         largest = max((abs(row.log_odds) for row in self.rows), default=0.0) or 1.0
         spans = [_span(row, abs(row.log_odds) / largest) for row in self.rows]
         label = html.escape(str(self.label))
@@ -92,20 +92,20 @@ def _span(row: SentenceRow, share: float) -> str:
 
 
 def sentence_table(model: Any, sentences: Sequence[str], vectorizer: Any) -> SentenceTable:
-    """The table for one document; see ``GroupLassoClassifier.sentence_table``."""
+    """Return the table of one document; see ``GroupLassoClassifier.sentence_table``."""
     if isinstance(sentences, str):
         raise TypeError("sentences must be a list of strings, the sentences of one document; split it first")
     sentences = list(sentences)
     if not sentences:
-        raise ValueError("the document has no sentences")
+        raise ValueError("sentences is empty; give at least one sentence")
     without = [" ".join(sentences[:i] + sentences[i + 1 :]) for i in range(len(sentences))]
     X = sparse.csr_array(vectorizer.transform([" ".join(sentences), *without, *sentences]))
     if X.shape[1] != model.n_features_in_:
-        raise ValueError(f"the vectorizer makes {X.shape[1]} columns, the model was fitted on {model.n_features_in_}")
+        raise ValueError(f"the vectorizer has {X.shape[1]} columns, but the model was fitted on {model.n_features_in_}")
     n = len(sentences)
     scores = np.asarray(X[: n + 1] @ model.coef_.T) + model.intercept_
     if scores.shape[1] == 1:
-        scores = np.concatenate([-0.5 * scores, 0.5 * scores], axis=1)  # their difference is the score
+        scores = np.concatenate([-0.5 * scores, 0.5 * scores], axis=1)  # the difference of the two columns is the score
     chosen = int(scores[0].argmax())
     odds = scores[:, chosen] - np.delete(scores, chosen, axis=1).max(axis=1)
     label = model.classes_[chosen]
@@ -117,7 +117,7 @@ def sentence_table(model: Any, sentences: Sequence[str], vectorizer: Any) -> Sen
 
 
 def _is_kept(model: Any, known: dict[tuple[int, ...], bool], words: Any) -> bool:
-    """As the model says, if the words of the sentence are one of its groups; else whether any of them has a weight."""
+    """Return whether the group of the sentence is kept; if it is not a group, whether any word has a nonzero weight."""
     found = known.get(tuple(sorted(int(word) for word in words)))
     return bool(np.any(model.coef_[:, words])) if found is None else found
 

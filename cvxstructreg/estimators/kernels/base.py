@@ -1,4 +1,4 @@
-"""Kernel classifiers on labelled and unlabelled rows: from data to a problem, and predictions for new rows."""
+"""Base class of kernel classifiers on labelled and unlabelled rows: problem setup and prediction."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from cvxstructreg.estimators.sample_weights import checked_sample_weight, times_
 
 
 class Labelled:
-    """The labelled rows: their numbers, class codes 0..k-1 and weights."""
+    """The labelled rows: their indices, class codes 0..k-1 and weights."""
 
     def __init__(self, rows: NDArray[np.int64], codes: NDArray[Any], n_classes: int, weights: NDArray[Any]) -> None:
         self.rows, self.codes, self.n_classes, self.weights = rows, codes, n_classes, weights
 
 
 class KernelClassifier(ClassifierMixin, StructuredEstimator):
-    """Scores f(x) = sum_i theta_i k(x_i, x) + b over all rows given to fit.
+    """Scores f(x) = sum_i theta_i k(x_i, x) + b over all rows given to ``fit``.
 
-    A subclass says in :meth:`_problems` what is minimised.
+    A subclass defines the objective in :meth:`_problems`.
     """
 
     kernel: Any
@@ -45,28 +45,28 @@ class KernelClassifier(ClassifierMixin, StructuredEstimator):
     intercept_: NDArray[np.float64]
 
     def __sklearn_tags__(self) -> Any:
-        """A precomputed kernel is a matrix between examples."""
+        """Declare that a precomputed kernel is a pairwise matrix."""
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
 
     def _problems(self, model: Model, labelled: Labelled, structure: Any) -> list[Problem]:
-        """One problem, or one for each class against the rest."""
+        """Return one problem, or one for each class against the rest."""
         raise NotImplementedError
 
     def _structure(self, X: Any, rows: Rows, graph: Any, pairs: Any) -> Any:
-        """What the penalty needs to know of the rows."""
+        """Prepare the structure of the rows that the penalty needs."""
         raise NotImplementedError
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, graph: Any, pairs: Any, sample_ids: Any) -> Self:
-        # a Gram matrix keeps its precision, by which its round-off is judged
+        # a Gram matrix keeps its dtype, which determines the allowed round-off
         dtype = [np.float64, np.float32] if self.kernel == "precomputed" else np.float64
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=dtype)
         rows = labelled_rows(y, self.unlabeled)
         self.classes_, codes = np.unique(y[rows], return_inverse=True)
         weights = checked_sample_weight(sample_weight, X)[rows]
         if not weights.any():
-            raise ValueError("sample_weight is zero for every labelled row: no label would count")
+            raise ValueError("sample_weight is zero for every labelled row; at least one must be positive")
         weights = times_class_weight(weights, self.class_weight, codes, self.classes_)
         structure = self._structure(X, Rows(X.shape[0], sample_ids, self.missing), graph, pairs)
         model = self._model(X)
@@ -79,7 +79,7 @@ class KernelClassifier(ClassifierMixin, StructuredEstimator):
         return self
 
     def _model(self, X: Any) -> Model:
-        """A linear kernel with more rows than columns is fitted by its weights, all else by the Gram matrix."""
+        """Return a Linear model for a linear kernel with more rows than columns, and otherwise a Kernel model."""
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
         if self.kernel == "linear" and X.shape[0] > X.shape[1]:
@@ -90,7 +90,7 @@ class KernelClassifier(ClassifierMixin, StructuredEstimator):
         return Kernel((gram + gram.T) / 2, intercept=self.fit_intercept, psd=self._is_psd_by_construction())
 
     def _is_psd_by_construction(self) -> bool:
-        """Whether the kernel is positive semidefinite for all X: sigmoid, functions and matrices have to be proved."""
+        """Return whether the kernel is always positive semidefinite; sigmoid, functions and matrices need a proof."""
         if self.kernel in ("linear", "cosine"):
             return True
         if self.kernel == "poly":
@@ -125,7 +125,7 @@ class KernelClassifier(ClassifierMixin, StructuredEstimator):
             self.X_fit_ = None if self.kernel == "precomputed" else X
 
     def _center(self, theta: NDArray[np.float64]) -> None:
-        """Nothing to do, unless scores are to sum to zero."""
+        """Return the scores unchanged; subclasses may centre them."""
 
     def _scores(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -135,16 +135,16 @@ class KernelClassifier(ClassifierMixin, StructuredEstimator):
         return self._gram(X, self.X_fit_) @ self.dual_coef_ + self.intercept_
 
     def decision_function(self, X: Any) -> Any:
-        """Scores of rows, old or new: one for each (positive for ``classes_[1]``), or one for each row and class."""
+        """Return the scores of rows: one for each row (positive for ``classes_[1]``), or one for each row and class."""
         scores = self._scores(X)
         return scores[:, -1] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> Any:
-        """The class of the highest score."""
+        """Return the class with the highest score."""
         scores = self.decision_function(X)
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return self.classes_[chosen]
 
 
-#: Kernels by name, as in ``sklearn.metrics.pairwise``; a parameter that a kernel does not have is not used.
+#: Kernels by name, as in ``sklearn.metrics.pairwise``; parameters that a kernel does not have are ignored.
 KERNELS: Mapping[str, None] = dict.fromkeys(("linear", "rbf", "poly", "sigmoid", "laplacian", "cosine", "precomputed"))

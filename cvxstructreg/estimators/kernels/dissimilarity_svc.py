@@ -1,4 +1,4 @@
-"""Several classes, and pairs of examples that are of different ones."""
+"""Multiclass support vector machine with pairs of examples from different classes."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ from cvxstructreg.penalties import Dissimilarity, Laplacian, RKHSNorm
 class DissimilaritySVC(KernelClassifier):
     """1/l sum_i s_i sum_(j != y_i) (F_ij + 1/(k-1))_+ + lam1 sum_j ||h_j||_K^2 + lam2/|D| sum_(s,t) in D dissimilarity.
 
-    The dissimilarity of two rows is sum_j (F_sj + F_tj - (k-2)/(k-1))_+^p. There are k scores F_j = h_j + b_j with free
-    b_j, which sum to zero over the classes.
+    The dissimilarity of two rows is sum_j (F_sj + F_tj - (k-2)/(k-1))_+^p. There are k scores F_j = h_j + b_j with
+    unpenalised b_j; the scores sum to zero over the classes.
 
     Goldberg, Zhu and Wright, "Dissimilarity in graph-based semi-supervised classification", AISTATS 2007, equation (8):
     the multiclass support vector machine of Lee, Lin and Wahba (2004) with pairs D of rows, labelled or not, that are
-    known to be of different classes. l is the sum of the weights s_i of the labelled rows; without pairs their term is
-    left out. Similar rows may be given as a graph, which adds lam_graph sum_j h_j'L h_j: a warped kernel in place of K.
+    known to be of different classes. l is the sum of the weights s_i of the labelled rows; without pairs, the last term
+    is left out. Similar rows may be given as a graph, which adds lam_graph sum_j h_j'L h_j; this is the same as a
+    warped kernel instead of K.
 
-    New rows are classified by the kernel expansion F_j(x) = sum_i theta_ij k(x_i, x) + b_j over all rows given to fit.
+    New rows are classified by the kernel expansion F_j(x) = sum_i theta_ij k(x_i, x) + b_j over all rows given to
+    ``fit``.
 
     Parameters
     ----------
@@ -39,48 +41,49 @@ class DissimilaritySVC(KernelClassifier):
     power : {1, 2}
         The p above; 1 in the paper.
     graph : "knn", NeighborGraph, Graph or square matrix, optional
-        Which rows are similar. "knn" builds it from X. Nodes are the rows given to fit, in order, or are matched by
-        name with ``sample_ids``.
+        Which rows are similar; "knn" builds the graph from X. Nodes are the rows given to ``fit``, in order, or are
+        matched by name with ``sample_ids``.
     lam_graph : float
         Strength of the graph.
     graph_options : dict, optional
         Parameters of :class:`cvxstructreg.graphs.NeighborGraph` for "knn".
     normalized : bool
-        Whether L is divided by the square roots of the degrees.
+        Whether to use the normalized Laplacian D^-1/2 L D^-1/2, with D the degrees.
     kernel : str or function
-        "rbf", "linear", "poly", "laplacian", "cosine" or "sigmoid" as in ``sklearn.metrics.pairwise``, "precomputed"
-        (X is the kernel between rows and the rows given to fit), or a function of two matrices. Must be positive
-        semidefinite: that is proved, in n^3 / 3 multiplications, of those that are not so by construction (sigmoid,
-        functions and matrices).
+        "rbf", "linear", "poly", "laplacian", "cosine" or "sigmoid" as in ``sklearn.metrics.pairwise``, "precomputed" (X
+        is the kernel between its rows and the rows given to ``fit``), or a function of two matrices. The kernel must be
+        positive semidefinite. If it is not so by construction (sigmoid, functions and matrices), this is proved with
+        n^3 / 3 multiplications.
     gamma, degree, coef0 : float
-        Parameters of the kernel, where it has them; gamma=None is 1 / number of columns.
+        Parameters of the kernel, if it has them; gamma=None is 1 / number of columns.
     unlabeled : label
-        What marks unlabelled rows in y: -1 as in ``sklearn.semi_supervised``, another label, or None if all rows are
-        labelled. Labels -1 and 1 with nothing else are ambiguous, and an error that asks for this parameter.
+        The label of unlabelled rows in y: -1 as in ``sklearn.semi_supervised``, another label, or None if all rows are
+        labelled. If the labels are only -1 and 1, set this parameter: y is then ambiguous, which is an error.
     missing : {"error", "ignore"}
         What to do with nodes and pairs whose rows are not in ``sample_ids``.
     fit_intercept : bool
-        Whether there is a free b, which no norm penalises.
+        Whether to fit an intercept b, which is not penalised.
     class_weight : dict or "balanced", optional
-        Factors of the sample weights by class; "balanced" gives every class the same total.
+        Factors of the sample weights by class; "balanced" gives every class the same total weight.
     solver, tol, max_iter, verbose, solver_options
-        As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, ``solver_options`` a
-        dict of further options such as ``{"time_limit": 10}``.
+        As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, and ``solver_options``
+        is a dict of further options such as ``{"time_limit": 10}``.
 
     Attributes
     ----------
     dual_coef_ : array of shape (n, k)
-        The theta above, one row for each row given to fit (not for a linear kernel).
+        The theta above, one row for each row given to ``fit`` (not for a linear kernel).
     coef_ : array of shape (k, d)
         The weights, for a linear kernel only.
     intercept_ : array of shape (k,)
     classes_ : array of the class labels
     objective_, certificate_, n_iter_
-        The objective above at the fitted point, how far it is from the optimum at most, and the iterations it took.
+        The objective above at the fitted point, a bound on how far it is above the optimum, and the number of
+        iterations.
     solution_ : Solution
-        Everything about the solve, with ``solution_.problem``, the exact problem.
+        The full solution, with the exact problem in ``solution_.problem``.
     graph_ : Graph or None
-        The graph of the rows given to fit.
+        The graph on the rows given to ``fit``.
     pairs_ : array of shape (m, 2)
         The dissimilar pairs, as row numbers.
     n_features_in_, feature_names_in_
@@ -153,23 +156,23 @@ class DissimilaritySVC(KernelClassifier):
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, graph: Any = None, pairs: Any = None, sample_ids: Any = None
     ) -> Self:
-        """Fit the function to the labelled rows, with the unlabelled ones in the graph and the pairs.
+        """Fit the function to the labelled rows; unlabelled rows enter through the graph and the pairs.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n, d)
             All rows, labelled or not.
         y : array of n labels
-            ``unlabeled`` where there is none.
+            ``unlabeled`` for rows without a label.
         sample_weight : array of n numbers, optional
-            The s_i; those of unlabelled rows do not matter.
+            The s_i; those of unlabelled rows are ignored.
         graph : "knn", Graph or square matrix, optional
-            In place of the parameter ``graph``.
+            Used instead of the parameter ``graph``.
         pairs : sequence of (row, row), optional
-            In place of the parameter ``pairs``.
+            Used instead of the parameter ``pairs``.
         sample_ids : sequence of n ids, optional
-            Names of the rows, by which pairs and the nodes of a graph (as text) are then known. Without them both go by
-            row number, which means something else in every part of a cross-validation.
+            Names of the rows. Pairs and the nodes of a graph then refer to these names (graph nodes as text). Without
+            names both refer to row numbers, which differ between the folds of a cross-validation.
         """
         graph = self.graph if graph is None else graph
         return self._fit(X, y, sample_weight, graph, self.pairs if pairs is None else pairs, sample_ids)
@@ -177,7 +180,7 @@ class DissimilaritySVC(KernelClassifier):
     def _structure(self, X: Any, rows: Rows, graph: Any, pairs: Any) -> Any:
         similar = rows.graph(graph, X, self.graph_options)
         if similar is not None and similar.is_signed:
-            raise ValueError("graph has dissimilarity edges (negative weights); give these as pairs")
+            raise ValueError("graph has dissimilarity edges (negative weights); pass them as pairs= instead")
         self.graph_, self.pairs_ = similar, rows.pairs(pairs)
         return self.pairs_, similar
 
@@ -195,6 +198,6 @@ class DissimilaritySVC(KernelClassifier):
         return [Problem(model, total(terms))]
 
     def _center(self, theta: NDArray[np.float64]) -> None:
-        """Scores sum to zero over the classes, which changes no term."""
+        """Centre the scores so that they sum to zero over the classes, which changes no term."""
         theta -= theta.mean(axis=1, keepdims=True)
         self.intercept_ -= self.intercept_.mean()

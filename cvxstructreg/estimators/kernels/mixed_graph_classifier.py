@@ -1,4 +1,4 @@
-"""Similar and dissimilar examples in one graph."""
+"""Kernel classifier with similar and dissimilar examples in one graph."""
 
 from __future__ import annotations
 
@@ -24,29 +24,30 @@ LOSSES: Mapping[str, Any] = {"hinge": Hinge, "squared_hinge": SquaredHinge, "log
 
 def _is_logistic(model: Any) -> bool:
     if model.loss != "logistic":
-        raise AttributeError(f"predict_proba needs loss='logistic', which has probabilities; loss is {model.loss!r}")
+        raise AttributeError(f"predict_proba needs loss='logistic', got loss={model.loss!r}")
     return True
 
 
 class MixedGraphClassifier(KernelClassifier):
     """sum over labelled i of s_i loss(y_i f(x_i)) + lam1 ||h||_K^2 + lam2 f'Mf, with f = h + b and b free.
 
-    Goldberg, Zhu and Wright, "Dissimilarity in graph-based semi-supervised classification", AISTATS 2007, equations
-    (4) and (11). f'Mf is the sum over the edges of |W_ij| (f_i - s_ij f_j)^2, over rows with and without label: similar
+    Goldberg, Zhu and Wright, "Dissimilarity in graph-based semi-supervised classification", AISTATS 2007, equations (4)
+    and (11). f'Mf is the sum over the edges of |W_ij| (f_i - s_ij f_j)^2, over labelled and unlabelled rows: similar
     rows (s_ij = 1) get similar scores, dissimilar ones (s_ij = -1) opposite scores. The loss is a sum over rows, not a
-    mean. The method is for two classes; more of them are fitted one against the rest, where dissimilar edges say
-    less: :class:`DissimilaritySVC` is made for that.
+    mean. The method is for two classes. More classes are fitted one against the rest, where dissimilar edges carry less
+    information; :class:`DissimilaritySVC` handles several classes directly.
 
-    New rows are classified by the kernel expansion f(x) = sum_i theta_i k(x_i, x) + b over all rows given to fit.
+    New rows are classified by the kernel expansion f(x) = sum_i theta_i k(x_i, x) + b over all rows given to ``fit``.
 
     Parameters
     ----------
     graph : "knn", NeighborGraph, Graph or square matrix, optional
-        Which rows are similar (positive weights) or dissimilar (negative ones). "knn" builds it from X. Nodes are the
-        rows given to fit, in order, or are matched by name with ``sample_ids``. None leaves a plain kernel machine.
+        Which rows are similar (positive weights) or dissimilar (negative ones); "knn" builds the graph from X. Nodes
+        are the rows given to ``fit``, in order, or are matched by name with ``sample_ids``. None gives an ordinary
+        kernel machine.
     pairs : sequence of (row, row), optional
-        Dissimilar rows, as row numbers (or ``sample_ids``): edges of weight -1, which take the place of an edge that
-        joins the same rows.
+        Dissimilar rows, as row numbers (or ``sample_ids``). They become edges of weight -1 and replace existing edges
+        between the same rows.
     lam1, lam2 : float
         Strengths of the norm and of the graph.
     loss : {"hinge", "squared_hinge", "squared", "logistic"}
@@ -55,46 +56,47 @@ class MixedGraphClassifier(KernelClassifier):
         Parameters of :class:`cvxstructreg.graphs.NeighborGraph` for "knn", such as
         ``{"n_neighbors": 5, "weights": "binary"}``.
     normalized : bool
-        Whether M is divided by the square roots of the degrees.
+        Whether to use the normalized Laplacian D^-1/2 M D^-1/2, with D the degrees.
     power : int
-        M to this power looks so many steps far.
+        The power of M: rows up to this many edges apart interact.
     graph_on : {"scores", "function"}
-        Whether the graph sees f = h + b, equation (11), or h alone, as a support vector machine with the warped kernel
-        does. With dissimilar edges and an intercept the two differ.
+        Whether the graph acts on f = h + b, as in equation (11), or on h alone, as in a support vector machine with the
+        warped kernel. With dissimilar edges and an intercept the two differ.
     kernel : str or function
-        "rbf", "linear", "poly", "laplacian", "cosine" or "sigmoid" as in ``sklearn.metrics.pairwise``, "precomputed"
-        (X is the kernel between rows and the rows given to fit), or a function of two matrices. Must be positive
-        semidefinite: that is proved, in n^3 / 3 multiplications, of those that are not so by construction (sigmoid,
-        functions and matrices).
+        "rbf", "linear", "poly", "laplacian", "cosine" or "sigmoid" as in ``sklearn.metrics.pairwise``, "precomputed" (X
+        is the kernel between its rows and the rows given to ``fit``), or a function of two matrices. The kernel must be
+        positive semidefinite. If it is not so by construction (sigmoid, functions and matrices), this is proved with
+        n^3 / 3 multiplications.
     gamma, degree, coef0 : float
-        Parameters of the kernel, where it has them; gamma=None is 1 / number of columns.
+        Parameters of the kernel, if it has them; gamma=None is 1 / number of columns.
     unlabeled : label
-        What marks unlabelled rows in y: -1 as in ``sklearn.semi_supervised``, another label, or None if all rows are
-        labelled. Labels -1 and 1 with nothing else are ambiguous, and an error that asks for this parameter.
+        The label of unlabelled rows in y: -1 as in ``sklearn.semi_supervised``, another label, or None if all rows are
+        labelled. If the labels are only -1 and 1, set this parameter: y is then ambiguous, which is an error.
     missing : {"error", "ignore"}
         What to do with nodes and pairs whose rows are not in ``sample_ids``.
     fit_intercept : bool
-        Whether there is a free b, which no norm penalises.
+        Whether to fit an intercept b, which is not penalised.
     class_weight : dict or "balanced", optional
-        Factors of the sample weights by class; "balanced" gives every class the same total.
+        Factors of the sample weights by class; "balanced" gives every class the same total weight.
     solver, tol, max_iter, verbose, solver_options
-        As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, ``solver_options`` a
-        dict of further options such as ``{"time_limit": 10}``.
+        As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, and ``solver_options``
+        is a dict of further options such as ``{"time_limit": 10}``.
 
     Attributes
     ----------
     dual_coef_ : array of shape (n, 1), or (n, k) for k > 2 classes
-        The theta above, one row for each row given to fit (not for a linear kernel).
+        The theta above, one row for each row given to ``fit`` (not for a linear kernel).
     coef_ : array of shape (1, d) or (k, d)
         The weights, for a linear kernel only.
     intercept_ : array of shape (1,) or (k,)
     classes_ : array of the class labels
     objective_, certificate_, n_iter_
-        The objective above at the fitted point, how far it is from the optimum at most, and the iterations it took.
+        The objective above at the fitted point, a bound on how far it is above the optimum, and the number of
+        iterations.
     solution_ : Solution, or tuple of k Solutions
-        Everything about the solve, with ``solution_.problem``, the exact problem.
+        The full solution, with the exact problem in ``solution_.problem``.
     graph_ : Graph or None
-        The graph of the rows given to fit, dissimilar pairs included.
+        The graph on the rows given to ``fit``, dissimilar pairs included.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -165,23 +167,23 @@ class MixedGraphClassifier(KernelClassifier):
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, graph: Any = None, pairs: Any = None, sample_ids: Any = None
     ) -> Self:
-        """Fit the function to the labelled rows, with the unlabelled ones in the graph and the pairs.
+        """Fit the function to the labelled rows; unlabelled rows enter through the graph and the pairs.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n, d)
             All rows, labelled or not.
         y : array of n labels
-            ``unlabeled`` where there is none.
+            ``unlabeled`` for rows without a label.
         sample_weight : array of n numbers, optional
-            The s_i; those of unlabelled rows do not matter.
+            The s_i; those of unlabelled rows are ignored.
         graph : "knn", Graph or square matrix, optional
-            In place of the parameter ``graph``.
+            Used instead of the parameter ``graph``.
         pairs : sequence of (row, row), optional
-            In place of the parameter ``pairs``.
+            Used instead of the parameter ``pairs``.
         sample_ids : sequence of n ids, optional
-            Names of the rows, by which pairs and the nodes of a graph (as text) are then known. Without them both go by
-            row number, which means something else in every part of a cross-validation.
+            Names of the rows. Pairs and the nodes of a graph then refer to these names (graph nodes as text). Without
+            names both refer to row numbers, which differ between the folds of a cross-validation.
         """
         graph = self.graph if graph is None else graph
         return self._fit(X, y, sample_weight, graph, self.pairs if pairs is None else pairs, sample_ids)
@@ -214,7 +216,7 @@ class MixedGraphClassifier(KernelClassifier):
 
     @available_if(_is_logistic)
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities of the classes, in the order of ``classes_``; for ``loss="logistic"``."""
+        """Return the probabilities of the classes, in the order of ``classes_``; only for ``loss="logistic"``."""
         scores = self.decision_function(X)
         if scores.ndim == 1:
             return np.column_stack([expit(-scores), expit(scores)])

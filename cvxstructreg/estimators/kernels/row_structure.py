@@ -1,4 +1,4 @@
-"""Graphs and pairs of examples: by row number, or by the ids of the rows."""
+"""Graphs and pairs of examples, given by row numbers or by row ids."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cvxstructreg.graphs import Graph
 class Rows:
     """The n rows given to ``fit``, with their ids if there are any.
 
-    Ids let graphs and pairs speak of examples whichever part of them, in whichever order, a cross-validation takes.
+    With ids, graphs and pairs refer to the same examples in every fold of a cross-validation, in any order.
     """
 
     def __init__(self, count: int, sample_ids: Any, missing: str) -> None:
@@ -26,14 +26,16 @@ class Rows:
         self.ids: list[Hashable] | None = None if sample_ids is None else np.asarray(sample_ids).tolist()
         if self.ids is not None:
             if len(self.ids) != count:
-                raise ValueError(f"sample_ids has {plural(len(self.ids), 'id')} for {plural(count, 'row')} of X")
+                raise ValueError(
+                    f"sample_ids has {plural(len(self.ids), 'id')}, but X has {plural(count, 'row')}; give one per row"
+                )
             if len(set(self.ids)) < count:
-                raise ValueError("sample_ids has the same id twice; ids name single rows")
+                raise ValueError("sample_ids has the same id twice; give each row a distinct id")
         names = None if self.ids is None else tuple(map(str, self.ids))
         self.columns = Columns(count, names, missing, what="row")
 
     def graph(self, graph: Any, X: Any, options: Mapping[str, Any] | None) -> Graph | None:
-        """The graph of the rows: "knn" or a builder makes it of X, a Graph or a matrix is brought into their order."""
+        """Return the graph on the rows: "knn" and builders are fitted on X; a Graph or matrix is aligned."""
         if isinstance(graph, str):
             if graph != "knn":
                 raise ValueError(f"graph must be 'knn', a Graph or a matrix of weights, got {graph!r}")
@@ -42,11 +44,11 @@ class Rows:
             built: Graph = NeighborGraph(**(options or {})).fit(X).graph_
             return built
         if options:
-            raise ValueError("graph_options are for graph='knn'; a graph that is given is taken as it is")
+            raise ValueError("graph_options is only used with graph='knn'; leave it out, or pass graph='knn'")
         return aligned_graph(rows_built(graph, X), self.columns)
 
     def pairs(self, pairs: Any) -> NDArray[np.int64]:
-        """Row numbers of the pairs, shape (m, 2); pairs with a row that is not there are left out or an error."""
+        """Return the row numbers of the pairs, shape (m, 2); pairs with unknown rows are left out or an error."""
         if pairs is None or len(pairs) == 0:
             return np.zeros((0, 2), dtype=np.int64)
         given = [tuple(pair) for pair in (pairs.tolist() if hasattr(pairs, "tolist") else pairs)]
@@ -59,8 +61,8 @@ class Rows:
             kind = "row numbers from 0" if self.ids is None else "sample_ids"
             remedy = "" if self.ids is None else "; missing='ignore' leaves such pairs out"
             raise ValueError(
-                f"pairs name {plural(len(unknown), 'row')} that {plural(self.count, 'row')} of X do not have: "
-                f"{reprlib.repr(unknown)}; pairs go by {kind}{remedy}"
+                f"pairs contain {plural(len(unknown), 'row')} not among the {plural(self.count, 'row')} of X: "
+                f"{reprlib.repr(unknown)}; pairs must use {kind}{remedy}"
             )
         known = [(place[s], place[t]) for s, t in given if s in place and t in place]
         return np.array(known, dtype=np.int64).reshape(-1, 2)

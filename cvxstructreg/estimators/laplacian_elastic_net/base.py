@@ -1,4 +1,4 @@
-"""The penalty of the two Laplacian elastic nets."""
+"""The penalty of the Laplacian elastic net estimators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sparse weights that are smooth over a graph of features: classification."""
+"""Laplacian elastic net classifier: sparse weights that are smooth over a graph of features."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ class LaplacianElasticNetClassifier(LinearClassifier):
     """sum_i s_i log(1 + exp(-y_i (x_i'w + b))) + lam1 ||w||_1 + lam2/2 w'Lw, b free.
 
     Fei, Quanz and Huan, "Regularization and feature selection for networked features", CIKM 2010, with the factor 1/2
-    of the paper. L is the Laplacian of a graph of features: w'Lw is the sum over its edges of
-    |W_ij| (w_i - s_ij w_j)^2, s_ij the sign of the edge. The loss is a sum over rows, not a mean. The method is for two
-    classes; more of them are fitted one against the rest, and their probabilities divided by their sum.
+    of the paper. L is the Laplacian of a graph of features: w'Lw is the sum over its edges of |W_ij| (w_i - s_ij
+    w_j)^2, s_ij the sign of the edge. The loss is a sum over rows, not a mean. The method is for two classes. More
+    classes are fitted one against the rest, and their probabilities are divided by their sum.
 
     Parameters
     ----------
     graph : Graph, square matrix or builder, optional
         Which features belong together; undirected, dissimilarity edges (negative weights) pull weights to opposite
-        values. A Graph with names is matched to the columns of a data frame (or to ``feature_names`` as given to
-        ``fit``); columns that it does not name are tied to nothing. Otherwise node j is column j. A builder such
-        as :class:`cvxstructreg.graphs.SeedCorrelationGraph` makes it of the rows given to fit, and it is then made
-        undirected. None leaves only the L1 term.
+        values. A Graph with names is matched to the columns of a data frame (or to the ``feature_names`` given to
+        ``fit``); columns without a node are isolated. Otherwise node j is column j. A builder such as
+        :class:`cvxstructreg.graphs.SeedCorrelationGraph` is fitted on the rows given to ``fit``, and its graph is
+        symmetrised. None leaves only the L1 term.
     lam1, lam2 : float
         Strengths of the L1 term and of the graph.
     normalized : bool
         Whether L is D^-1/2 (D - W) D^-1/2, as in the paper, or D - W.
     missing : {"error", "ignore"}
-        What to do with nodes of the graph that are no column of X.
+        What to do with nodes of the graph that are not columns of X.
     fit_intercept : bool
-        Whether there is a free b, which no term penalises.
+        Whether to fit an intercept b, which is not penalised.
     class_weight : dict or "balanced", optional
-        Factors of the sample weights by class; "balanced" gives every class the same total.
+        Factors of the sample weights by class; "balanced" gives every class the same total weight.
     solver, tol, max_iter, verbose, solver_options
-        As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, ``solver_options`` a
-        dict of further options such as ``{"time_limit": 10}``.
+        As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, and ``solver_options``
+        is a dict of further options such as ``{"time_limit": 10}``.
 
     Attributes
     ----------
@@ -48,13 +48,13 @@ class LaplacianElasticNetClassifier(LinearClassifier):
     objective_ : float
         The objective above at the fitted point.
     certificate_ : Certificate
-        How far it is from the optimum at most.
+        Bounds how far ``objective_`` is above the optimum.
     solution_ : Solution, or tuple of k Solutions
-        Everything about the solve, with ``solution_.problem``, the exact problem. For more than two classes the
-        numbers above are sums over the k problems.
+        The full solution, with the exact problem in ``solution_.problem``. For more than two classes, objective and
+        certificate are sums over the k problems.
     n_iter_ : int
     graph_ : Graph or None
-        The graph over the columns of X.
+        The graph on the columns of X.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -117,9 +117,9 @@ class LaplacianElasticNetClassifier(LinearClassifier):
         sample_weight : array of n numbers, optional
             The s_i.
         graph : Graph or square matrix, optional
-            In place of the parameter ``graph``.
+            Used instead of the parameter ``graph``.
         feature_names : sequence of d str, optional
-            The names of the columns where X has none, such as ``vectorizer.get_feature_names_out()``.
+            The names of the columns if X has none, such as ``vectorizer.get_feature_names_out()``.
         """
         return self._fit(X, y, sample_weight, feature_names, self.graph if graph is None else graph)
 

@@ -1,4 +1,4 @@
-"""Sparse weights that are smooth over a graph of features: classification, tuned by cross-validation."""
+"""Laplacian elastic net classifier, tuned by cross-validation."""
 
 from __future__ import annotations
 
@@ -12,35 +12,36 @@ from cvxstructreg.estimators.laplacian_elastic_net.classifier import LaplacianEl
 class LaplacianElasticNetClassifierCV(CrossValidated, LaplacianElasticNetClassifier):
     """sum_i s_i log(1 + exp(-y_i (x_i'w + b))) + t lam1 ||w||_1 + lam2/2 w'Lw, with t chosen by cross-validation.
 
-    :class:`LaplacianElasticNetClassifier` with a path of strengths t in every fold, each point started by the one
-    before and certified, and refitted on all rows at the strength chosen. With more than two classes, all of them have
-    the same strength.
+    :class:`LaplacianElasticNetClassifier` with a path of strengths t in every fold, each point warm-started from the
+    previous one and certified. The model is refitted on all rows at the chosen strength. With more than two classes,
+    all of them have the same strength.
 
     Parameters
     ----------
     graph : Graph or square matrix, optional
         As in :class:`LaplacianElasticNetClassifier`.
     lam1 : float
-        The unit of the strengths: 1 makes them values of lam1.
+        The strengths multiply this value; with 1 they are the values of lam1.
     lam2 : float
-        Strength of the graph, held fixed.
+        Strength of the graph, which is fixed.
     strengths : list of numbers, optional
-        The multiples of ``lam1`` to try, the same in every fold. By default there are
-        ``n_strengths``, from where all weights are zero down to ``smallest`` times that, evenly on a logarithmic scale.
+        The multiples of ``lam1`` to try, the same in every fold. By default there are ``n_strengths``, from the
+        smallest strength at which all weights are zero down to ``smallest`` times it, evenly spaced on a logarithmic
+        scale.
     n_strengths, smallest : int, float
-        How many, and the last as a part of the first.
+        Number of strengths, and the smallest one as a fraction of the largest.
     cv : int, splitter, or list of (train, test) rows; optional
         As in scikit-learn: 5 stratified folds by default.
     scoring : str or function, optional
-        As in scikit-learn, higher is better; accuracy by default. It gets rows as an array, and ``sample_weight`` if
-        ``fit`` does.
+        As in scikit-learn, higher is better; accuracy by default. It is called with the rows as an array, and with
+        ``sample_weight`` if ``fit`` is.
     rule : {"best", "one_standard_error"}
-        The best mean score, ties broken to the model of fewest features; or the strongest penalty whose mean is within
-        one standard error of the best.
+        The best mean score, with ties going to the model with the fewest features; or the strongest penalty whose mean
+        score is within one standard error of the best.
     n_jobs : int, optional
-        How many folds to run at the same time, through joblib.
+        Number of folds to run in parallel, with joblib.
     verbose : bool
-        Whether to show how many folds are done, and the progress of the last path.
+        Whether to show the number of finished folds and the progress of the last path.
     others
         As in :class:`LaplacianElasticNetClassifier`.
 
@@ -48,15 +49,15 @@ class LaplacianElasticNetClassifierCV(CrossValidated, LaplacianElasticNetClassif
     ----------
     strengths_ : array of shape (m,), largest first
     scores_, n_selected_ : arrays of shape (folds, m)
-        Scores on the rows left out, and numbers of features with a weight that is not zero.
+        Scores on the left-out rows, and numbers of features with a nonzero weight.
     mean_score_, std_error_ : arrays of shape (m,)
         Means over the folds, and their standard errors.
     best_index_, best_strength_ : int, float
-        The choice.
+        The index of the chosen strength, and the strength.
     best_params_ : dict
-        The strengths to give to :class:`LaplacianElasticNetClassifier` for the same model.
+        The parameters of :class:`LaplacianElasticNetClassifier` for the same model.
     path_ : Path, or tuple of k Paths
-        The path on all rows, down to the choice.
+        The path on all rows, down to the chosen strength.
     others
         As in :class:`LaplacianElasticNetClassifier`: the model on all rows at the chosen strength.
 

@@ -1,4 +1,4 @@
-"""Sparse weights that are smooth over a graph of features: regression."""
+"""Laplacian elastic net regressor: sparse weights that are smooth over a graph of features."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ class LaplacianElasticNetRegressor(LinearRegressor):
     ----------
     graph : Graph, square matrix or builder, optional
         Which features belong together; undirected, dissimilarity edges (negative weights) pull weights to opposite
-        values. A Graph with names is matched to the columns of a data frame (or to ``feature_names`` as given to
-        ``fit``); columns that it does not name are tied to nothing. Otherwise node j is column j. A builder such
-        as :class:`cvxstructreg.graphs.SeedCorrelationGraph` makes it of the rows given to fit, and it is then made
-        undirected. None leaves only the L1 term.
+        values. A Graph with names is matched to the columns of a data frame (or to the ``feature_names`` given to
+        ``fit``); columns without a node are isolated. Otherwise node j is column j. A builder such as
+        :class:`cvxstructreg.graphs.SeedCorrelationGraph` is fitted on the rows given to ``fit``, and its graph is
+        symmetrised. None leaves only the L1 term.
     lam1, lam2 : float
         Strengths of the L1 term and of the graph.
     normalized : bool
         Whether L is D^-1/2 (D - W) D^-1/2, as in the paper, or D - W.
     missing : {"error", "ignore"}
-        What to do with nodes of the graph that are no column of X.
+        What to do with nodes of the graph that are not columns of X.
     fit_intercept : bool
-        Whether there is a free b, which no term penalises.
+        Whether to fit an intercept b, which is not penalised.
     solver, tol, max_iter, verbose, solver_options
-        As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, ``solver_options`` a
-        dict of further options such as ``{"time_limit": 10}``.
+        As in :meth:`cvxstructreg.Problem.solve`: ``tol`` is the certified relative gap to reach, and ``solver_options``
+        is a dict of further options such as ``{"time_limit": 10}``.
 
     Attributes
     ----------
     coef_ : array of shape (d,)
     intercept_ : float
     objective_, certificate_, solution_, n_iter_
-        The objective above at the fitted point, how far it is from the optimum at most, and everything else about the
-        solve; ``solution_.problem`` is the exact problem.
+        The objective above at the fitted point, a bound on how far it is above the optimum, the full solution (with the
+        exact problem in ``solution_.problem``) and the number of iterations.
     graph_ : Graph or None
-        The graph over the columns of X.
+        The graph on the columns of X.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -105,9 +105,9 @@ class LaplacianElasticNetRegressor(LinearRegressor):
         sample_weight : array of n numbers, optional
             The s_i.
         graph : Graph or square matrix, optional
-            In place of the parameter ``graph``.
+            Used instead of the parameter ``graph``.
         feature_names : sequence of d str, optional
-            The names of the columns where X has none, such as ``vectorizer.get_feature_names_out()``.
+            The names of the columns if X has none, such as ``vectorizer.get_feature_names_out()``.
         """
         return self._fit(X, y, sample_weight, feature_names, self.graph if graph is None else graph)
 
