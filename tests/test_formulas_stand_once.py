@@ -150,7 +150,7 @@ def test_the_loss_and_the_pairs_are_centred_hinges(rng):
 
 
 def test_the_norm_of_the_function(rng):
-    """theta'gram theta as the objective, as a quadratic form, in factor coordinates, in CVXPY and in certificates."""
+    """theta'gram theta as the objective, as a quadratic form, in factor coordinates and in CVXPY."""
     X = rng.normal(size=(6, 3))
     gram, theta, b = X @ X.T + np.eye(6), rng.normal(size=6), np.array([0.4])
     loss = csr.Squared(rng.normal(size=6))
@@ -169,5 +169,13 @@ def test_the_norm_of_the_function(rng):
     for variable in program.variables():
         variable.value = theta[:, None] if variable.name() == "theta" else b[None]
     assert program.objective.value == pytest.approx(whole, rel=1e-9)
-    solution = problem.solve(tol=1e-9)  # primal and dual norm meet at the optimum
-    assert 0 <= solution.certificate.relative_gap <= 1e-9
+
+
+def test_the_norm_of_the_function_in_certificates(rng):
+    """The conjugate of theta'gram theta, at the optimum of kernel ridge regression in closed form."""
+    X, y, lam = rng.normal(size=(6, 3)), rng.normal(size=6), 0.3
+    gram = X @ X.T + np.eye(6)
+    theta = np.linalg.solve(gram + 2.0 * lam * np.eye(6), y)
+    problem = csr.Problem(csr.Kernel(gram, intercept=False), csr.Squared(y) + lam * csr.RKHSNorm())
+    assert 0 <= csr.certify(problem, theta).relative_gap <= 1e-12
+    assert csr.certify(problem, 1.001 * theta).relative_gap >= 1e-8

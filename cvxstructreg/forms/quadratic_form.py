@@ -19,8 +19,8 @@ DENSE_LIMIT = 1000
 FEW = 0.1
 #: A smallest eigenvalue below this fraction of the largest diagonal entry counts as zero.
 NEARLY_SINGULAR = 1e-9
-#: A product M x or N x, relative to the norms of its factors, up to which M or N is taken not to see x: computed null
-#: vectors of N'N are accurate to about the root of the round-off, those of M to the round-off itself.
+#: x counts as a null vector if M x, or N x, is at most this, relative to the norms of its factors. Null vectors of N'N
+#: are computed to about the square root of the round-off, those of M to the round-off itself.
 UNSEEN_BY_MATRIX, UNSEEN_BY_FACTOR = 1e-13, 1e-9
 
 
@@ -40,7 +40,7 @@ class QuadraticForm:
             keep = np.setdiff1d(np.arange(factor.shape[1]), eliminated)
             columns = sp.csr_array(factor[:, eliminated])
             self.factor = sp.csr_array(factor[:, keep])
-            # singular if some virtual nodes have the same neighbours, or none
+            # singular if the columns of the virtual nodes are linearly dependent
             self._elimination = SemidefiniteSolve(columns.T @ columns)
             self.eliminated = columns
         self.size: int = (self.factor if matrix is None else matrix).shape[1]

@@ -87,7 +87,7 @@ class MulticlassHinge(Loss):
         return [np.zeros(k), *(np.where(np.arange(k) == j, 1.0, kink) for j in range(k))]
 
     def rebalance(self, u: Array, target: Array) -> Array | None:
-        """In r the columns may sum to ``target`` plus any common number: choose it near u, then shift and clip."""
+        """The columns of r may sum to ``target`` plus any common number: choose it from u, then shift and clip."""
         costs = self._hinges.costs
         r = np.clip(multipliers(u, costs), 0.0, costs)
         lowest, highest = np.max(-target), np.min(costs.sum(axis=0) - target)
