@@ -294,6 +294,15 @@ def test_dual_points_out_of_balance_prove_nothing():
     assert not certificate.lower_bound > attained
 
 
+def test_weights_on_their_way_to_infinity_are_no_null_point():
+    """Along constant weights the classes are separated, and differences of round-off cost more than the loss."""
+    X = np.random.default_rng(0).uniform(0.5, 1.5, size=(2, 7)) * [[1.0], [-1.0]]
+    edges = np.array([[0, 3], [3, 5], [1, 5], [2, 6], [4, 6], [0, 6]])
+    penalty = 1e18 * csr.FusedLasso(csr.Graph.from_edges(edges, np.linspace(1.0, 2.0, 6), 7))
+    null = null_point(csr.Problem(csr.Linear(X, intercept=False), csr.Logistic([1, 0]) + penalty))
+    assert null.objective <= null.with_intercept == pytest.approx(2.0 * np.log(2.0))
+
+
 def test_the_intercept_of_the_optimum_may_be_far_away():
     """Its column sums of 4e-13 cost as much as the mean of a column that the optimum uses, and the point does not."""
     problem = csr.Problem(

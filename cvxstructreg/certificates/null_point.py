@@ -79,9 +79,11 @@ def _find(problem: Problem) -> NullPoint:
     directions = free_directions(parts, theta) if parts.scores_are_smooth else none
     if directions is not None and directions.shape[1]:
         moved, its_b, _ = refit(parts, theta, b, scores, directions)
-        value = problem.value_at(moved, its_b)
-        if value > PERFECT * with_intercept:  # else the weights may be on their way to infinity: no place to start
-            theta, b = moved, its_b
+        reached = problem.value_at(moved, its_b)
+        if reached < with_intercept:  # else weights on their way to infinity have met penalties by their round-off
+            value = reached
+            if value > PERFECT * with_intercept:  # else they may be on their way as well: no place to start
+                theta, b = moved, its_b
     return NullPoint(theta, b, value, with_intercept, at_zero)
 
 
