@@ -20,8 +20,6 @@ TIGHT_KERNEL = 1e-12
 # Enough of a cross-validation to see the conventions.
 SHORT = {"n_strengths": 2, "smallest": 0.1, "cv": 3, "tol": 1e-12}
 SEMI_SUPERVISED = ("DissimilaritySVC", "MixedGraphClassifier")
-# Class weights of 1000 and 0.0001 with at most 1000 iterations: scikit-learn ignores this warning there as well.
-UNFINISHED = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 # There, -1 marks unlabelled rows unless another marker is named.
 AMBIGUOUS = {"check_classifiers_classes": "fits labels -1 and 1, which are ambiguous as long as -1 means unlabelled"}
 
@@ -54,8 +52,6 @@ def cases():
             if is_of_other_arrays(check) or repeated:
                 continue
             marks = [pytest.mark.xfail(reason=failing[name], raises=ValueError)] if name in failing else []
-            hard = type(instance).__name__ == "GroupLassoClassifierCV" and name == "check_class_weight_classifiers"
-            marks += [UNFINISHED] if hard else []
             options = [f"{key}={value}" for key, value in getattr(check, "keywords", {}).items()]
             label = "-".join([type(instance).__name__, name, *options])
             if not name.startswith(COMPARES_FITS):

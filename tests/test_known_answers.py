@@ -447,3 +447,13 @@ class TestSamples:
         one = solved(csr.Linear(X), loss(KINDS) + 0.5 * csr.Ridge())
         other = solved(csr.Linear(X), loss(KINDS, classes=(2, 0, 1)) + 0.5 * csr.Ridge())
         assert_allclose(one.coef[:, [2, 0, 1]], other.coef, atol=1e-4)
+
+
+def test_rows_that_are_nearly_certain_keep_the_digits_of_the_multinomial_loss():
+    loss, scores = csr.Multinomial([0, 1, 2], sample_weight=[1000.0, 1.0, 1e-4]), 40.0 * np.eye(3)
+    small = np.exp(-40.0)
+    assert loss.value(scores) == pytest.approx(1001.0001 * 2.0 * small, rel=1e-12)
+    expected = np.array([[1000.0], [1.0], [1e-4]]) * small * (1.0 - 3.0 * np.eye(3))
+    assert np.allclose(loss.grad(scores), expected, rtol=1e-12, atol=0.0)
+    far = csr.Multinomial([0, 1, 2]).value(np.array([[-900.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 900.0]]))
+    assert far == pytest.approx(900.0 + np.log(2.0) + np.log(3.0), rel=1e-14)

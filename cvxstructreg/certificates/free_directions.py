@@ -18,6 +18,8 @@ from cvxstructreg.runtime import deadline
 MOST_FREE = 500
 #: Newton steps at most; the shortest step that is tried; and a gradient, relative to the sum that it is, that is zero.
 MOST_STEPS, SHORTEST, BALANCED = 50, 1e-10, 1e-14
+#: Steps in a row, at most, that neither lower the value by more than this part of it nor halve the gradient.
+MOST_IDLE, ROUND_OFF = 3, 4.0 * float(np.finfo(float).eps)
 #: The longest step, in scores: where losses are flat to the last digit, Newton steps overflow.
 LONGEST = 1e100
 #: Scores of a direction below this part of the vectors that add up to them are round-off.
@@ -76,6 +78,7 @@ def refit(parts: NormalForm, theta: Array, b: Array, start: Array, directions: A
     if m == 0:
         return theta, b, start
     a, scores, current = np.zeros((m, parts.n_outputs)), start, np.inf
+    steepest, idle = np.inf, 0
     sizes = np.abs(columns).T
     for _ in range(MOST_STEPS):
         moved = theta + directions @ a[:q] if q else theta
@@ -86,7 +89,9 @@ def refit(parts: NormalForm, theta: Array, b: Array, start: Array, directions: A
         if np.all(np.abs(gradient) <= BALANCED * (sizes @ np.abs(slope))):
             break
         current = _value(parts, moved, scores, q) if current == np.inf else current
-        if deadline.passed():
+        size = float(np.abs(gradient).max())
+        idle = idle if size < 0.5 * steepest else idle + 1
+        if deadline.passed() or idle > MOST_IDLE:
             break
         step = _newton_step(parts, columns, directions, scores, gradient)
         change = columns @ step
@@ -94,11 +99,14 @@ def refit(parts: NormalForm, theta: Array, b: Array, start: Array, directions: A
         while length > SHORTEST:
             ahead = scores - length * change
             trial = _value(parts, moved - length * (directions @ step[:q]) if q else theta, ahead, q)
-            if trial <= current + 4.0 * np.finfo(float).eps * abs(current):
+            if trial <= current + ROUND_OFF * abs(current):
                 break
             length *= 0.5
         else:
             break
+        if trial < current - ROUND_OFF * abs(current):
+            idle = 0
+        steepest = min(steepest, size)
         a, scores, current = a - length * step, ahead, trial
     shift = a[q] / np.sqrt(parts.model.n_rows) if parts.model.intercept else 0.0
     return (theta + directions @ a[:q] if q else theta), b + shift, scores

@@ -13,6 +13,7 @@ from scipy.special import xlog1py, xlogy
 from cvxstructreg.core.atom import freeze
 from cvxstructreg.core.loss import Loss, encode_multiclass
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy import cached_property
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,6 +60,11 @@ class Multinomial(Loss):
         """Number of classes."""
         return len(self.classes)
 
+    @cached_property
+    def _own(self) -> tuple[Any, Any]:
+        """The places of the own classes in an array of scores."""
+        return np.arange(len(self.y)), self.y.argmax(axis=1)
+
     def expr(self, z: cp.Expression) -> cp.Expression:
         """The definition."""
         return self._weighted_sum(cp.log_sum_exp(z, axis=1) - cp.sum(cp.multiply(self.y, z), axis=1))
@@ -71,14 +77,21 @@ class Multinomial(Loss):
         return float(self.sample_weight @ self._row_losses(z))
 
     def _row_losses(self, z: Array) -> Array:
-        """logsumexp(F_i) - F_i,y_i for each row."""
-        shifted = z - z.max(axis=1, keepdims=True)
-        own = np.einsum("ij,ij->i", self.y, shifted)
-        return np.asarray(np.log(np.exp(shifted, out=shifted).sum(axis=1)) - own)
+        """logsumexp(F_i) - F_i,y_i for each row: log(1 + sum of exp(F_ij - F_i,y_i) over the other classes j)."""
+        largest = z.max(axis=1)
+        others = z - largest[:, None]
+        np.exp(others, out=others)
+        others[self._own] = 0.0
+        behind = largest - z[self._own]
+        return np.asarray(behind + np.log1p(others.sum(axis=1) + np.expm1(-behind)))
 
     def grad(self, z: Array) -> Array:
-        """s (p - onehot(y))."""
-        return self.weight_column * (softmax(z) - self.y)
+        """s (p - onehot(y)); for the own class minus the sum of the others, as p - 1 would lose the digits of 1 - p."""
+        p = softmax(z)
+        p[self._own] = 0.0
+        p[self._own] = -p.sum(axis=1)
+        p *= self.weight_column
+        return p
 
     def hessp(self, z: Array, p: Array) -> Array:
         """s (diag(q) - q q') p, row by row."""
