@@ -293,12 +293,12 @@ SOLVES = {
     "unknown cvxpy solver": (
         lambda: fit(RIDGE, solver="cvxpy", cvxpy_solver="MAGIC"),
         ValueError,
-        "CVXPY has no solver 'MAGIC' installed; there are .*CLARABEL",
+        "CVXPY solver 'MAGIC' is not installed; installed solvers are .*CLARABEL",
     ),
     "unfit cvxpy solver": (
         lambda: fit(RIDGE, solver="cvxpy", cvxpy_solver="OSQP"),
         ValueError,
-        "OSQP does not take this problem",
+        "OSQP does not accept this problem",
     ),
     "negative rho": (lambda: fit(RIDGE, solver="admm", rho=-1.0), ValueError, "rho must be positive, got -1"),
     "relaxation": (lambda: fit(RIDGE, solver="admm", relaxation=2.0), ValueError, "relaxation must be between 0 and 2"),

@@ -154,7 +154,7 @@ def test_weights_that_are_no_numbers_are_a_failure(monkeypatch):
     monkeypatch.setattr(working_set.SOLVER, "run", run)
     solution = LASSO.solve()
     assert solution.status == "optimal"
-    assert "no finite numbers" in solution.switches[0].switch
+    assert "the weights are not finite" in solution.switches[0].switch
 
 
 def test_other_errors_of_a_solver_are_raised(monkeypatch):
@@ -183,7 +183,7 @@ def test_solvers_that_stalled_go_on_when_nobody_else_gets_there(monkeypatch):
     solution = LASSO.solve()
     assert (solution.status, solution.solver) == ("optimal", "fista")
     assert "fista stalled" in solution.switches[0].switch
-    assert "no solver is left, fista goes on" in solution.switches[-1].switch
+    assert "no solver is left, fista resumes" in solution.switches[-1].switch
 
 
 def test_a_large_problem_keeps_its_solver_while_it_works(monkeypatch):

@@ -301,9 +301,9 @@ class TestBehaviour:
         loss, kernel = csr.MulticlassHinge(Y), csr.Kernel(RBF)
         assert "2 or more outputs" in reason(douglas_rachford, kernel, csr.Hinge(Y % 2) + csr.RKHSNorm())
         assert "no hinges of centred scores" in reason(douglas_rachford, kernel, csr.Multinomial(Y) + csr.RKHSNorm())
-        assert "only quadratic terms of the weights" in reason(douglas_rachford, csr.Linear(X), loss + csr.L1())
+        assert "only quadratic terms on the weights" in reason(douglas_rachford, csr.Linear(X), loss + csr.L1())
         assert "RKHSNorm" in reason(douglas_rachford, kernel, loss + csr.Ridge())
-        assert "holds every weight" in reason(douglas_rachford, csr.Linear(X), loss + csr.Ridge(weights=[1.0, 0.0]))
+        assert "penalises every weight" in reason(douglas_rachford, csr.Linear(X), loss + csr.Ridge(weights=[1.0, 0.0]))
         assert "Linear models" in reason(hinge_newton, kernel, loss + csr.RKHSNorm())
         assert "features" in reason(hinge_newton, csr.Linear(RBF), loss + csr.Ridge())
         assert registry.choose(csr.Problem(csr.Linear(RBF), loss + csr.Ridge()), "auto") is douglas_rachford.SOLVER

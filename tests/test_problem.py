@@ -254,7 +254,7 @@ def test_more_bad_options_have_clear_errors(problem, data):
         ({"max_iter": float("nan")}, "max_iter must be"),
         ({"time_limit": "soon"}, "time_limit must be"),
         ({"solver": "fista", "first_step": -1.0}, "first_step must be"),
-        ({"solver": "cvxpy", "cvxpy_solver": "OSQP"}, "OSQP does not take this problem; CLARABEL, SCS and ECOS"),
+        ({"solver": "cvxpy", "cvxpy_solver": "OSQP"}, "OSQP does not accept this problem; CLARABEL, SCS and ECOS"),
     ):
         with pytest.raises(ValueError, match=message):
             problem.solve(**options)

@@ -242,7 +242,7 @@ def test_refusals_say_why():
     linear, groups = csr.Linear(X), csr.Groups([[0, 1], [1, 2]], n_features=60)
     virtual = csr.Graph.from_edges([(0, 60), (1, 60)], n_nodes=61, virtual=[60])
     cases = {
-        "a single output needed, and there are 2": csr.Squared(np.column_stack([target, target])) + csr.L1(),
+        "requires a single output, but the problem has 2": csr.Squared(np.column_stack([target, target])) + csr.L1(),
         "hess_diag": csr.Hinge(y) + csr.L1(),
         "separable": csr.Logistic(y) + csr.L1() + csr.GroupLasso(groups),
         "no L1": csr.Logistic(y) + csr.Ridge(),

@@ -1,9 +1,9 @@
-"""Solvers: each module of an algorithm ends with its ``SOLVER``, a :class:`~cvxstructreg.solvers.solver.Solver`.
+"""Solvers: each module that implements an algorithm ends with ``SOLVER``, a :class:`~cvxstructreg.solvers.Solver`.
 
-The files here serve all solvers: ``driver`` is the entry, ``registry`` lists the solvers and chooses one, ``needs``
-states what a solver needs of a problem, ``run`` makes one solve, ``iterate`` is what a solver yields, ``reference`` is
-CVXPY. The folders hold the algorithms by kind of problem,
-each with its helpers and compiled loops. Solvers import certificates, forms and core, never an atom or an estimator.
+The files here are shared by all solvers: ``driver`` is the entry point, ``registry`` lists the solvers and chooses one,
+``needs`` states what a solver requires of a problem, ``run`` performs one solve, ``iterate`` is what a solver yields,
+and ``reference`` is CVXPY. The folders hold the algorithms by kind of problem, each with its helpers and compiled
+loops. Solvers import certificates, forms and core, never an atom or an estimator.
 """
 
 from cvxstructreg.solvers.driver import InaccurateWarning, NoMinimiserWarning, solve

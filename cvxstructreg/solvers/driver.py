@@ -1,4 +1,4 @@
-"""The one entry to all solvers: checks of the limits and options, the start, and the warning at a bad end."""
+"""The entry point to all solvers: check limits and options, set the starting point, warn if the solve fell short."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from cvxstructreg.solvers.solver import Solver
 
 
 class InaccurateWarning(UserWarning):
-    """A solve ended before its tolerance was proved; the message carries the certified gap."""
+    """A solve ended before its tolerance was proved; the message contains the certified gap."""
 
 
 class NoMinimiserWarning(InaccurateWarning):
-    """The objective has an infimum but no minimiser; the message names the direction along which it falls forever."""
+    """The objective has an infimum but no minimiser; the message names a direction of endless decrease."""
 
 
 def solve(
@@ -51,7 +51,7 @@ def solve(
     warn_of_strong_graphs(problem)
     with deadline.within(math.inf if time_limit is None else float(time_limit)):
         run = Run(problem, chosen, solver == "auto", tol, max_iter, verbose, callback)
-        solution, reason = run.go(_start(problem, chosen, warm_start), options)
+        solution, reason = run.solve(_start(problem, chosen, warm_start), options)
     if solution.status == "no_minimiser":
         _warn_of_no_minimiser(solution, reason)
     elif solution.status not in ("optimal", "stationary"):
@@ -66,16 +66,16 @@ def solve(
 
 def _warn_of_no_minimiser(solution: Solution, along: str) -> None:
     warn(
-        f"the problem has no minimiser: the classes are separated along {along}, where no penalty grows. The weights "
-        f"returned are one point on the way to infinity ({solution.certificate}); add bounds, or a penalty such as "
-        "0.01 * Ridge()",
+        f"the problem has no minimiser: the direction of {along} separates the classes, and no penalty grows along it. "
+        f"The weights diverge; those returned are one point on the way ({solution.certificate}). Add bounds, or a "
+        "penalty such as 0.01 * Ridge()",
         NoMinimiserWarning,
         stacklevel=4,
     )
 
 
 def _reasons(solution: Solution, last: str) -> str:
-    """Why no solver got there."""
+    """Why no solver reached the tolerance."""
     reasons = [record.switch for record in solution.switches] + [last]
     return f" ({'; '.join(reason for reason in reasons if reason)})"
 

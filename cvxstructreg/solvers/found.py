@@ -1,4 +1,4 @@
-"""Points that solvers found, in the coordinates of each solver and of the problem."""
+"""Points found by solvers, and their conversion between the coordinates of a solver and of the problem."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cvxstructreg.solvers.solver import Solver
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """An iterate and the solver whose coordinates it is in."""
+    """An iterate, and the solver that found it. The iterate is in the coordinates of that solver."""
 
     iterate: Iterate
     solver: Solver
@@ -34,14 +34,14 @@ def lifted(problem: Problem, found: Found) -> tuple[Array, Array]:
 
 
 def start_at(problem: Problem, solver: Solver, point: Point) -> Iterate:
-    """A point in the coordinates of the problem as the start of a solver."""
+    """Convert a point from the coordinates of the problem to a starting point of a solver."""
     lowered = solver.reduced(problem).lower(point)
     numbers = {piece.number for piece in problem.normal_form.pieces}
     return Iterate(lowered.theta, lowered.b, {number: u for number, u in lowered.dual.items() if number in numbers})
 
 
 def handed_over(problem: Problem, found: Found, dual: Mapping[int, Array], solver: Solver) -> Iterate:
-    """The point of one solver as the start of another."""
+    """Convert the point of one solver to a starting point of another."""
     if found.solver.reduced(problem).problem is solver.reduced(problem).problem:
         return Iterate(found.iterate.theta, found.iterate.b, dict(dual))
     return start_at(problem, solver, Point(*lifted(problem, found), dual))

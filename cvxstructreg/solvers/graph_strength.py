@@ -1,4 +1,4 @@
-"""A word of warning when a graph term leaves nothing of the others: the one place that decides, for all solvers."""
+"""Warn when a graph term swamps all other terms. The check is the same for all solvers."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from cvxstructreg.forms.quadratic_form import QuadraticForm
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.solvers.kernels.warp import GraphOperator
 
-#: trace(M gram) / n from which on the graph drowns everything else; published experiments reach about 10^6.
+#: Above this value of trace(M gram) / n, the graph term swamps all others; published experiments reach about 10^6.
 HUGE = 1e8
-#: Random signs whose mean r'M gram r estimates trace(M gram) for linear models, where gram = X X' is not formed.
+#: Number of random sign vectors r for estimating trace(M gram) by the mean of r'M gram r in linear models, where
+#: gram = X X' is not formed.
 SIGNS = 8
 
 
 class GraphDominatesWarning(UserWarning):
-    """The graph term is so strong beside the function norm that f can hardly be anything but constant."""
+    """The graph term is so much stronger than the function norm that f is nearly constant."""
 
 
 def warn_of_strong_graphs(problem: Problem) -> None:
-    """Warn if trace(M gram) / n is huge, M being the graph terms of the scores over the strength of the norm."""
+    """Warn if trace(M gram) / n is huge, where M is the sum of the graph terms divided by the strength of the norm."""
     parts, model = problem.normal_form, problem.model
     if model.kernel is not None:
         forms = [(f.scale / parts.rkhs, f.form) for f in (*parts.score_forms, *parts.function_forms) if parts.rkhs]
@@ -39,7 +40,7 @@ def warn_of_strong_graphs(problem: Problem) -> None:
 
 
 def warn_if_graph_dominates(operator: GraphOperator, gram: Array) -> None:
-    """The same for a kernel matrix and M."""
+    """Warn if trace(M gram) / n is huge, given M and the kernel matrix."""
     if operator.trace_bound(gram) > HUGE * operator.n:
         _warn_if_huge(operator.trace_with(gram) / operator.n)
 
@@ -48,7 +49,7 @@ def _warn_if_huge(size: float) -> None:
     if size > HUGE:
         warnings.warn(
             f"the graph term is {size:.1e} times as strong as the function norm (trace(M gram) / n): f is nearly "
-            "constant along its edges, and little is left of the labels. Lower the strength of the Laplacian, raise "
+            "constant along the edges and hardly depends on the labels. Lower the strength of the Laplacian, raise "
             "that of RKHSNorm(), or use normalized=True",
             GraphDominatesWarning,
             stacklevel=5,
@@ -68,7 +69,7 @@ def _forms_of_linear(problem: Problem) -> tuple[list[tuple[float, QuadraticForm]
 
 
 def _trace_of_linear(operator: GraphOperator, X: Any, ridge: Array) -> float:
-    """trace(M X D^-1 X') for the ridge D: a bound if that is not huge, else an estimate."""
+    """trace(M X D^-1 X') for the ridge D: an upper bound if the bound is not huge, else an estimate."""
     traces = sum(c * form.trace_bound for c, form in (*operator.plain, *operator.operators))
     bound = 2.0 * traces * _largest_row(X) / float(ridge.min())
     if bound <= HUGE * operator.n:

@@ -1,6 +1,6 @@
-"""When ``solver="auto"`` gives a problem to another solver, and to which one.
+"""When ``solver="auto"`` switches to another solver, and to which one.
 
-All is decided by counts of iterations and certified gaps, never by the clock, so that runs can be repeated.
+The decisions depend on iteration counts and certified gaps only, never on the clock, so that runs are reproducible.
 """
 
 from __future__ import annotations
@@ -18,37 +18,40 @@ from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
 #: A problem is small up to this many entries (rows x weights x outputs): the reference solves it in seconds.
 SMALL = 50_000
-#: A solver stalls if its gap, falling as in the last doubling of its iterations, would not reach the tolerance within
-#: so many more doublings. It is judged from so many iterations on, and sooner if it took over from another solver.
-DOUBLINGS, PATIENCE, PATIENCE_NEXT = 2, 1000, 200
-#: What a solver may raise where numbers run out of digits or of range.
+#: A solver stalls if its gap, extrapolated at the rate of the last doubling of iterations, would not reach the
+#: tolerance within this many more doublings.
+DOUBLINGS = 2
+#: Iterations before a solver can count as stalled: for the first solver, and for solvers that took over from another.
+PATIENCE, PATIENCE_NEXT = 1000, 200
+#: Exceptions that signal a numerical breakdown in a solver.
 NUMERICAL = (np.linalg.LinAlgError, ArithmeticError, SolverFailedError, cp.SolverError)
 
 
 def is_small(problem: Problem) -> bool:
-    """Whether the reference is fast enough to end what other solvers could not."""
+    """Whether the problem is small enough for the reference solver to take over."""
     model = problem.model
     return model.n_rows * model.n_weights * problem.n_outputs <= SMALL
 
 
 def successors(problem: Problem, first: Solver) -> Iterator[Solver]:
-    """The solvers that ``auto`` asks after the first, one after the other; each is asked whether it accepts only then.
+    """The solvers that ``auto`` tries after the first, in order. Acceptance is checked lazily, one solver at a time.
 
-    The reference comes after the fast solvers and before the baselines of papers; large problems have neither.
+    On small problems, the fast solvers are followed by the reference and then by the published baselines. On large
+    problems, only fast solvers are tried.
     """
     others = [solver for solver in registry.solvers() if solver is not first]
     fast = [solver for solver in others if not solver.baseline and solver is not registry.REFERENCE]
     if is_small(problem):
         last = [registry.REFERENCE, *(solver for solver in others if solver.baseline)]
         later = [*fast, *(solver for solver in last if solver is not first)]
-    else:  # a large Gram matrix is not factorised for a solver that only takes over
+    else:  # factorising a large Gram matrix only to continue with another solver would be too expensive
         kernel = problem.given.kernel is not None
         later = [solver for solver in fast if not kernel or solver.coordinates == AS_GIVEN]
     return (solver for solver in later if solver.accepts(problem))
 
 
 class Stall:
-    """Whether the certified gaps of one solver no longer fall fast enough to reach the tolerance.
+    """Detects that the certified gaps of a solver no longer decrease fast enough to reach the tolerance.
 
     Examples
     --------
@@ -59,10 +62,10 @@ class Stall:
 
     def __init__(self, tol: float, patience: int) -> None:
         self.tol, self.patience = tol, patience
-        self.marks: list[tuple[int, float]] = []  # iterations and the smallest gap up to there
+        self.marks: list[tuple[int, float]] = []  # (iteration, smallest gap so far)
 
     def seen(self, count: int, error: float) -> bool:
-        """Take a certified gap after so many iterations of the solver; whether it stalls."""
+        """Record the certified gap after ``count`` iterations; return whether the solver has stalled."""
         error = math.inf if math.isnan(error) else error
         lowest = min(error, self.marks[-1][1]) if self.marks else error
         self.marks.append((count, lowest))
@@ -79,6 +82,6 @@ class Stall:
 
 
 def is_numerical(error: BaseException) -> bool:
-    """Whether an exception means that a solver's numbers failed, and not that its input is wrong."""
-    # SciPy refuses NaN and infinite entries by a ValueError
+    """Whether an exception signals a numerical breakdown of the solver rather than invalid input."""
+    # SciPy raises a ValueError for NaN and infinite entries
     return isinstance(error, NUMERICAL) or (isinstance(error, ValueError) and "infs or NaNs" in str(error))

@@ -1,4 +1,4 @@
-"""What solvers hand to the driver, and how they refuse."""
+"""What solvers return to the driver: iterates, refusals and failures."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from cvxstructreg.runtime.short_repr import short_repr
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a solver does not accept a problem, in words."""
+    """The reason why a solver does not accept a problem."""
 
     reason: str
 
 
 class SolverFailedError(RuntimeError):
-    """A solver found no point at all; the message says why, in words."""
+    """A solver found no point at all; the message states the reason."""
 
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """A point (theta, b) and what the solver knows of the dual, by the numbers of the terms.
+    """A point (theta, b) and the dual points that the solver has, keyed by term number.
 
-    ``exhausted`` says that the solver has nothing more to give. ``promising`` is what a solver that keeps a gap of its
-    own thinks of the point: True, that it is within tolerance and should be certified now; False, that a certificate
-    would only cost time. None leaves it to the driver.
+    ``exhausted`` marks the last point: the solver cannot improve it. ``promising`` is for solvers with their own
+    estimate of the gap. True means that the estimate is within the tolerance and the point should be certified now.
+    False means that a certificate would be wasted time. With None, the driver decides when to certify.
     """
 
     theta: Array

@@ -1,8 +1,8 @@
-"""What a solver needs of a problem, as data: the test of each need and the words of its refusal stand together.
+"""What a solver requires of a problem, as data: each check stands next to the message of its refusal.
 
-A need is a small frozen dataclass. ``str(need)`` states the need, :meth:`Need.missing` says why a problem does not meet
-it. All needs look at the normal form of the problem as the user gave it, so that asking costs at most a pass over the
-data: no Gram matrix is factorised for an answer.
+A need is a small frozen dataclass. ``str(need)`` states the requirement, and :meth:`Need.missing` says why a problem
+does not meet it. All needs use the normal form of the problem as the user gave it. A check costs at most one pass over
+the data, and never factorises a Gram matrix.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Need:
     """One condition that a problem must meet."""
 
     def missing(self, problem: Problem) -> str | None:
-        """Why the problem does not meet the condition, in words; None if it does."""
+        """Why the problem does not meet the condition; None if it does."""
         raise NotImplementedError
 
 
@@ -41,7 +41,7 @@ class KernelModel(Need):
         return "a Kernel model"
 
     def missing(self, problem: Problem) -> str | None:
-        """Linear models are refused."""
+        """Refuse Linear models."""
         return "only Kernel models are supported" if problem.given.kernel is None else None
 
 
@@ -53,30 +53,30 @@ class LinearModel(Need):
         return "a Linear model"
 
     def missing(self, problem: Problem) -> str | None:
-        """Kernel models are refused."""
+        """Refuse Kernel models."""
         return "only Linear models are supported" if problem.given.kernel is not None else None
 
 
 @dataclass(frozen=True)
 class FunctionNorm(Need):
-    """In a Kernel model, the norm of the function is the only term of the weights."""
+    """In a Kernel model, the function norm is the only term on the weights."""
 
     def __str__(self) -> str:
-        return "RKHSNorm() as the only term of the weights of a Kernel model"
+        return "RKHSNorm() as the only term on the weights of a Kernel model"
 
     def missing(self, problem: Problem) -> str | None:
-        """The first other term is named."""
+        """Name the first other term."""
         if problem.given.kernel is None or problem.normal_form.rkhs:
             return None
         if not any(term.target == "function" and term.scale > 0 for term in problem.terms):
             return "the function norm RKHSNorm() is missing"
-        other = next(term.atom for term in problem.terms if term.target == "weights" and _counts(term))
-        return f"RKHSNorm() must be the only term of the weights, and there is {other!r}"
+        other = next(term.atom for term in problem.terms if term.target == "weights" and _is_active(term))
+        return f"RKHSNorm() must be the only term on the weights, but there is also {other!r}"
 
 
 @dataclass(frozen=True)
 class Outputs(Need):
-    """The number of outputs: one for most losses, one for each class of a multiclass loss."""
+    """The number of outputs: one for most losses, or one per class for a multiclass loss."""
 
     least: int = 1
     most: int | None = None
@@ -87,24 +87,24 @@ class Outputs(Need):
         return f"{self.least} or more outputs" if self.most is None else f"{self.least} to {self.most} outputs"
 
     def missing(self, problem: Problem) -> str | None:
-        """The number that there is."""
+        """Report the number of outputs of the problem."""
         k = problem.n_outputs
         if self.least <= k and (self.most is None or k <= self.most):
             return None
-        return f"{self} needed, and there {'is one' if k == 1 else f'are {k}'}"
+        return f"requires {self}, but the problem has {k}"
 
 
 @dataclass(frozen=True)
 class OneLoss(Need):
-    """One loss and no other term of the scores, but quadratic ones if ``forms``."""
+    """One loss and no other term on the scores; ``forms`` allows quadratic terms."""
 
     forms: bool = False
 
     def __str__(self) -> str:
-        return "one loss and no other term of the scores" + (" but quadratic ones" if self.forms else "")
+        return "one loss and no other term on the scores" + (" except quadratic ones" if self.forms else "")
 
     def missing(self, problem: Problem) -> str | None:
-        """Several losses, or a penalty of the scores."""
+        """Refuse several losses, and penalties on the scores."""
         parts = problem.normal_form
         pieces = parts.score_pieces
         if len(pieces) != 1 or not isinstance(pieces[0].atom, Loss) or (parts.score_forms and not self.forms):
@@ -114,19 +114,19 @@ class OneLoss(Need):
 
 @dataclass(frozen=True)
 class ScoresCan(Need):
-    """Every term of the scores that is not quadratic has all capabilities of one of the alternatives."""
+    """Every term on the scores that is not quadratic has all capabilities of one of the alternatives."""
 
     alternatives: tuple[tuple[str, ...], ...]
-    words: str  # what the capabilities mean
+    words: str  # names these capabilities in messages
     lacks: str = ""  # the words of a refusal, if not "no" and ``words``
-    losses: bool = False  # whether penalties of the scores are refused
-    rowwise: bool = False  # whether each row must be a function of the score of one row
+    losses: bool = False  # whether penalties on the scores are refused
+    rowwise: bool = False  # whether each loss must be a sum over rows of functions of the scores of one row
 
     def __str__(self) -> str:
         return f"losses with {self.words}"
 
     def missing(self, problem: Problem) -> str | None:
-        """The first atom that lacks them."""
+        """Name the first atom that lacks the capabilities."""
         for piece in problem.normal_form.score_pieces:
             able = any(piece.atom.can(*names) for names in self.alternatives)
             if (
@@ -140,33 +140,33 @@ class ScoresCan(Need):
 
 @dataclass(frozen=True)
 class NoScoreForms(Need):
-    """No quadratic term of the scores, and one loss if there are several outputs."""
+    """No quadratic term on the scores, and a single loss if there are several outputs."""
 
     def __str__(self) -> str:
-        return "no quadratic term of the scores"
+        return "no quadratic term on the scores"
 
     def missing(self, problem: Problem) -> str | None:
-        """Graphs on the examples, or several losses of several outputs."""
+        """Refuse graphs on the examples, and several losses with several outputs."""
         parts = problem.normal_form
         if parts.score_forms:
-            return "a quadratic term of the scores couples rows"
+            return "a quadratic term on the scores couples rows"
         if parts.n_outputs > 1 and len(parts.score_pieces) > 1:
-            return "several losses of several outputs are not supported"
+            return "several losses with several outputs are not supported"
         return None
 
 
 @dataclass(frozen=True)
 class Quadratic(Need):
-    """All terms of the weights are quadratic: no L1, no bounds, no norms."""
+    """All terms on the weights are quadratic: no L1, no bounds, no norms."""
 
     def __str__(self) -> str:
-        return "quadratic terms of the weights only"
+        return "only quadratic terms on the weights"
 
     def missing(self, problem: Problem) -> str | None:
-        """The first term that is not quadratic."""
+        """Name the first term that is not quadratic."""
         parts = problem.normal_form
         if parts.separable is not None:
-            return "L1 and bounds have no gradient; only quadratic terms of the weights are supported"
+            return "L1 and bounds have no gradient; only quadratic terms on the weights are supported"
         if parts.weight_pieces:
             name = type(_penalty(problem, parts.weight_pieces[0])).__name__
             return f"{name} is not a quadratic function of the weights"
@@ -175,13 +175,13 @@ class Quadratic(Need):
 
 @dataclass(frozen=True)
 class HoldsEveryWeight(Need):
-    """A quadratic term is strongly convex in all weights (of a Linear model; kernels have :class:`FunctionNorm`)."""
+    """In a Linear model, a quadratic term is strongly convex in all weights (Kernel models: :class:`FunctionNorm`)."""
 
     def __str__(self) -> str:
-        return "a quadratic term that holds every weight, such as Ridge()"
+        return "a quadratic term that penalises every weight, such as Ridge()"
 
     def missing(self, problem: Problem) -> str | None:
-        """Weights without such a term."""
+        """Refuse problems with weights that have no such term."""
         if problem.given.kernel is not None:
             return None
         parts = problem.normal_form
@@ -195,7 +195,7 @@ class HoldsEveryWeight(Need):
 
 @dataclass(frozen=True)
 class L1OrBounds(Need):
-    """L1 or bounds, and besides them quadratic terms only; ``bounds`` says whether bounds are supported."""
+    """L1 or bounds, and otherwise only quadratic terms; ``bounds`` says whether bounds are supported."""
 
     bounds: bool = True
 
@@ -203,12 +203,12 @@ class L1OrBounds(Need):
         return "L1 or bounds" if self.bounds else "L1 without bounds"
 
     def missing(self, problem: Problem) -> str | None:
-        """No L1, norms beside it, or bounds."""
+        """Refuse problems without L1, and those with other norms or with unsupported bounds."""
         parts = problem.normal_form
         if parts.weight_pieces:
             return f"{_penalty(problem, parts.weight_pieces[0])!r} is neither separable nor quadratic"
         if parts.separable is None:
-            return "there is no L1 and there are no bounds, so that no weight is zero at the optimum"
+            return "there is neither L1 nor a bound, so no weight is exactly zero at the optimum"
         return None if self.bounds else NoBounds().missing(problem)
 
 
@@ -220,14 +220,14 @@ class NoBounds(Need):
         return "no bounds on the weights"
 
     def missing(self, problem: Problem) -> str | None:
-        """A bound."""
+        """Refuse bounds."""
         part = problem.normal_form.separable
         return "bounds on the weights are not supported" if part is not None and part.bounded else None
 
 
 @dataclass(frozen=True)
 class GroupNorms(Need):
-    """At least one term is a sum of norms of groups of weights, and all other terms are quadratic or separable."""
+    """At least one term is a sum of norms over groups of weights, and all other terms are quadratic or separable."""
 
     disjoint: bool = False
 
@@ -235,13 +235,13 @@ class GroupNorms(Need):
         return "disjoint groups" if self.disjoint else "groups, which may overlap"
 
     def missing(self, problem: Problem) -> str | None:
-        """No groups, other norms, or groups that overlap."""
+        """Refuse problems without groups, with other norms, or with overlapping groups if these are not supported."""
         parts = problem.normal_form
         if not parts.weight_pieces:
             return "there are no groups"
         for piece in parts.weight_pieces:
             if not piece.atom.can("blocks") or not (piece.K is None or isinstance(piece.K, Selection)):
-                return f"{_penalty(problem, piece)!r} is not a sum of norms of groups of weights"
+                return f"{_penalty(problem, piece)!r} is not a sum of norms over groups of weights"
         if self.disjoint and (parts.piece_diagonal is None or np.any(parts.piece_diagonal > 1)):
             return "the groups overlap"
         return None
@@ -249,13 +249,13 @@ class GroupNorms(Need):
 
 @dataclass(frozen=True)
 class Matrices(Need):
-    """All quadratic terms of the weights are sparse or small matrices."""
+    """All quadratic terms on the weights have sparse or small matrices."""
 
     def __str__(self) -> str:
         return "quadratic terms with sparse or small matrices"
 
     def missing(self, problem: Problem) -> str | None:
-        """Virtual nodes, or large dense matrices."""
+        """Refuse virtual nodes, and large dense matrices."""
         for scaled in problem.normal_form.weight_forms:
             if scaled.form.is_operator:
                 return "a quadratic term has no sparse matrix, because virtual nodes were eliminated"
@@ -275,7 +275,7 @@ class Factorisable(Need):
         return f"at most {self.most} weights if quadratic terms couple weights"
 
     def missing(self, problem: Problem) -> str | None:
-        """More weights."""
+        """Refuse larger problems."""
         parts = problem.normal_form
         if problem.given.kernel is not None or problem.given.n_weights <= self.most:
             return None
@@ -285,7 +285,7 @@ class Factorisable(Need):
 
 @dataclass(frozen=True)
 class FewFeatures(Need):
-    """Far fewer features than labelled rows: at most ``always``, or ``part`` of the rows."""
+    """Far fewer features than labelled rows: at most ``always`` features, or ``part`` times the number of rows."""
 
     always: int
     part: float
@@ -294,68 +294,69 @@ class FewFeatures(Need):
         return "far fewer features than labelled rows"
 
     def missing(self, problem: Problem) -> str | None:
-        """Too many features."""
+        """Refuse too many features."""
         k, d = problem.n_outputs, problem.given.n_weights
         hinges = [piece.atom.centred_hinges(k) for piece in problem.normal_form.score_pieces]
-        labelled = sum(len(h.costs) for h in hinges if h.tau < 0)  # reached at zero weights, unlike pairs
+        labelled = sum(len(h.costs) for h in hinges if h.tau < 0)  # active at zero weights, unlike hinges of pairs
         if d <= max(self.always, self.part * labelled) and d < sum(len(h.costs) for h in hinges):
             return None
-        return f"{self} are needed, and there are {d} features for {labelled} labelled rows"
+        return f"requires {self}, but there are {d} features for {labelled} labelled rows"
 
 
 @dataclass(frozen=True)
 class Proxes(Need):
-    """Every term that is neither quadratic nor separable has a prox in closed form, after its linear map."""
+    """Every term that is neither quadratic nor separable is a function with a closed-form prox after a linear map."""
 
     def __str__(self) -> str:
-        return "a closed prox for every term"
+        return "a closed-form prox for every term"
 
     def missing(self, problem: Problem) -> str | None:
-        """The first term without one."""
+        """Name the first term without one."""
         for piece in problem.normal_form.pieces:
             if not piece.atom.can("prox"):
-                return f"{piece.atom!r} has no closed prox"
+                return f"{piece.atom!r} has no closed-form prox"
         return None
 
 
 @dataclass(frozen=True)
 class OneProx(Need):
-    """At most one term of the weights is not smooth, and that term has a closed prox."""
+    """At most one term on the weights is nonsmooth, and that term has a closed-form prox."""
 
     def __str__(self) -> str:
-        return "at most one term of the weights without gradient, which has a closed prox"
+        return "at most one nonsmooth term on the weights, with a closed-form prox"
 
     def missing(self, problem: Problem) -> str | None:
-        """Several terms, or one whose prox is not closed."""
+        """Refuse several such terms, and a term without a closed-form prox."""
         parts = problem.normal_form
         others = [_penalty(problem, piece) for piece in parts.weight_pieces]
         names = [type(atom).__name__ for atom in others] + (["L1 or bounds"] if parts.separable is not None else [])
         if len(names) > 1:
-            return f"{' and '.join(names)} are several terms without gradient; one is supported"
+            return f"{' and '.join(names)} are nonsmooth; only one nonsmooth term is supported"
         if others and not others[0].can("prox"):
-            return f"{names[0]} has no closed prox of its own"
+            return f"{names[0]} has no closed-form prox"
         if others and parts.weight_pieces[0].K is not None:
             diagonal = parts.piece_diagonal
             if diagonal is None or not bool(np.all(diagonal <= 1)):
-                return f"the parts of {names[0]} overlap, so that its prox is not closed"
+                return f"the parts of {names[0]} overlap, so there is no closed-form prox"
         return None
 
 
 def acts_by_row(piece: Piece) -> bool:
-    """Whether the piece is a loss that is a sum over rows of functions of the score of one row."""
+    """Whether the piece is a loss that is a sum over rows, each a function of the scores of one row."""
     picks = piece.K is None or (sp.issparse(piece.K) and np.all(np.diff(sp.csr_array(piece.K).indptr) <= 1))
     return isinstance(piece.atom, Loss) and bool(picks)
 
 
 def unmet(problem: Problem, needs: tuple[Need, ...]) -> Iterator[str]:
-    """The reasons why a problem does not meet the needs, in order."""
+    """The reasons why a problem does not meet the needs, in the order of the needs."""
     for need in needs:
         reason = need.missing(problem)
         if reason is not None:
             yield reason
 
 
-def _counts(term: object) -> bool:
+def _is_active(term: object) -> bool:
+    """Whether a term affects the objective."""
     return bool(getattr(term, "scale", 0) > 0 or getattr(term, "is_constraint", False))
 
 

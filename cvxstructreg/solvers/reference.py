@@ -1,4 +1,4 @@
-"""The reference: CVXPY. It accepts every problem and is slow; it is the oracle of all others."""
+"""The reference solver: CVXPY. It accepts every problem but is slow; the other solvers are tested against it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
 NAME = "cvxpy"
 
-#: Factors of the accuracies: looser ones are tried when the solver fails, tighter ones when the certificate asks.
+#: Factors applied to the accuracies: looser if the solver fails, tighter if the certified gap is not small enough.
 LOOSER = (10.0, 100.0)
 TIGHTER = (1e-2, 1e-3)
-#: Objectives are near 1 within this factor.
+#: A unit of the objective within this factor of 1 counts as near 1.
 NEAR_ONE = 2.0**12
 
-#: Accuracies asked for at first, in the names of each solver.
+#: The options of each solver that set its accuracy, and the first settings.
 ACCURACIES: dict[str, tuple[str, ...]] = {
     "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
     "ECOS": ("abstol", "reltol", "feastol"),
@@ -44,13 +44,14 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "SCS": {"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iters": 100_000},
     "OSQP": {"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iter": 200_000, "polishing": True},
 }
-#: The option of each solver that limits its seconds. ECOS has none: its at most 100 iterations go on to the end.
+#: The option of each solver that limits its time in seconds. ECOS has none, and always runs its (at most 100)
+#: iterations.
 TIME_LIMITS = {"CLARABEL": "time_limit", "SCS": "time_limit_secs", "OSQP": "time_limit"}
 
 
 @cache
 def installed() -> frozenset[str]:
-    """The solvers that CVXPY has, asked once: it tries to import each one, and a fork during an import is fatal."""
+    """The solvers installed with CVXPY, cached: the query imports each solver, and a fork during an import is fatal."""
     return frozenset(cp.installed_solvers())
 
 
@@ -61,17 +62,17 @@ def run(
     cvxpy_solver: str = "CLARABEL",
     cvxpy_options: dict[str, Any] | None = None,
 ) -> Iterator[Iterate]:
-    """Solve with ``cvxpy_solver``; ``cvxpy_options`` go to it as they are, and are then not tightened.
+    """Solve with ``cvxpy_solver``; ``cvxpy_options`` are passed on unchanged, and are then not tightened.
 
-    A time limit reaches CLARABEL, SCS and OSQP, less the time of compiling, which cannot be interrupted.
+    CLARABEL, SCS and OSQP observe a time limit, reduced by the time of compilation, which cannot be interrupted.
     """
     if cvxpy_options is not None and not isinstance(cvxpy_options, dict):
         raise TypeError(f"cvxpy_options must be a dictionary, got {type(cvxpy_options).__name__}")
     name = str(cvxpy_solver).upper()
     if name not in installed():
         known = ", ".join(sorted(installed()))
-        raise ValueError(f"CVXPY has no solver {cvxpy_solver!r} installed; there are {known}")
-    # CVXPY takes few coordinates of its own where a problem has them, else a linear model
+        raise ValueError(f"CVXPY solver {cvxpy_solver!r} is not installed; installed solvers are {known}")
+    # use the row coordinates of sum-to-zero machines if there are any, else a linear model
     reduction = reduced(problem, () if row_coordinates(problem) is not None else (KernelToLinear,))
     base = DEFAULTS.get(name, {}) | (cvxpy_options or {})
     adjustable = () if cvxpy_options else ACCURACIES.get(name, ())
@@ -88,19 +89,20 @@ def run(
 
 
 class _Program:
-    """A problem as CVXPY takes it, with its objective divided by a unit."""
+    """The CVXPY form of a problem, with its objective divided by a unit."""
 
     def __init__(self, problem: Problem, reduction: Reduction, unit: float, name: str) -> None:
         self.problem, self.reduction, self.unit, self.name = problem, reduction, unit, name
         self.form = form = cvxpy_program(reduction.problem, copies=True)
         objective = cp.Minimize(form.program.objective.args[0] / unit)
-        self.program = QuietProblem(objective, form.program.constraints)  # of inaccuracy the certificate says more
-        if deadline.remaining() < math.inf:  # the limit of the solver itself is known after compiling only
-            with contextlib.suppress(cp.SolverError):  # whatever is wrong is said when it is solved
+        # quiet: the certificate reports inaccuracy more precisely than the warnings of CVXPY
+        self.program = QuietProblem(objective, form.program.constraints)
+        if deadline.remaining() < math.inf:  # compile now, so that the solver gets only the time that remains
+            with contextlib.suppress(cp.SolverError):  # the error is raised again when the program is solved
                 self.program.get_problem_data(name)
 
     def points(self, base: dict[str, Any], adjustable: tuple[str, ...], last: bool) -> Iterator[Iterate]:
-        """Points of the accuracy that was asked for, or of a looser one that works; then of tighter ones."""
+        """Solve to the default accuracy, or to a looser one if that fails; then to tighter ones."""
 
         def found(factor: float) -> bool:
             options = base | {key: base[key] * factor for key in adjustable}
@@ -111,7 +113,7 @@ class _Program:
         if not worked and not any(found(factor) for factor in LOOSER if adjustable):
             raise SolverFailedError(
                 f"{self.name} found no solution (status {self.program.status!r}); "
-                "is there a direction of the weights without penalty on separable data?"
+                "the data may be separable along a direction of the weights without penalty"
             )
         yield self._point(exhausted=last and not tighter)
         for factor in tighter:
@@ -122,7 +124,7 @@ class _Program:
     def _point(self, exhausted: bool) -> Iterate:
         taken, parts, form = self.reduction.problem, self.reduction.problem.normal_form, self.form
         weights = np.array(form.theta.value, dtype=float)
-        if parts.separable is not None:  # a conic solution misses bounds by its tolerance
+        if parts.separable is not None:  # a conic solution violates bounds by up to its tolerance
             weights = np.clip(weights, parts.separable.lower, parts.separable.upper)
         for piece in parts.weight_pieces:
             weights = _into_domain(taken, piece.number, weights)
@@ -132,18 +134,18 @@ class _Program:
             link = form.links.get(piece.number)
             if link is not None and link.dual_value is not None:
                 u = self.unit * np.array(link.dual_value, dtype=float).reshape(link.shape)
-                # multipliers of zero sums, where the problem has them, are no part of the term
+                # remove the multipliers of zero-sum constraints, which are not part of the term
                 dual[piece.number] = centred(u) if u.shape[1] > 1 and piece.atom.can("centred_hinges") else u
         point = self.reduction.lift(Point(weights, intercept, dual))
         return Iterate(point.theta, point.b, dict(point.dual), exhausted=exhausted)
 
 
 def _units(problem: Problem) -> tuple[float, ...]:
-    """What the objective is divided by, at first and if that does not work.
+    """The number that the objective is divided by, and a second one to try if the first fails.
 
-    Accuracies of conic solvers are absolute numbers too, which should mean the same at every scale of the objective: a
-    power of two near the middle between the loss of a row and the strengths of the penalties. Where that is near 1
-    the objective stays as it is at first.
+    The accuracies of conic solvers are partly absolute, so the objective is scaled to make them mean the same for every
+    problem. The unit is a power of two near the geometric mean of the loss per row and the strengths of the penalties.
+    If the unit is near 1, the objective is not scaled at first.
     """
     parts = problem.normal_form
     strengths = [piece.scale for piece in parts.weight_pieces] + [form.scale for form in parts.weight_forms]
@@ -160,12 +162,13 @@ def _units(problem: Problem) -> tuple[float, ...]:
 
 
 def _limit(name: str, base: dict[str, Any]) -> dict[str, float]:
-    """The option with which the solver keeps the time limit, where it has one and the user has not set it."""
+    """The time limit as an option of the solver, if the solver has such an option and the user has not set it."""
     option, seconds = TIME_LIMITS.get(name), deadline.remaining()
     return {} if option is None or option in base or seconds == math.inf else {option: max(seconds, 1e-3)}
 
 
 def _solved(program: cp.Problem, name: str, options: dict[str, Any]) -> bool:
+    """Solve the program; return whether all variables have values."""
     deadline.check()
     try:
         program.solve(solver=name, **options)
@@ -173,13 +176,13 @@ def _solved(program: cp.Problem, name: str, options: dict[str, Any]) -> bool:
         if "failed" in str(error):
             return False
         raise ValueError(
-            f"{name} does not take this problem; CLARABEL, SCS and ECOS take every one. CVXPY says: {error}"
+            f"{name} does not accept this problem; CLARABEL, SCS and ECOS accept every problem. CVXPY reports: {error}"
         ) from error
     return all(variable.value is not None for variable in program.variables())
 
 
 def _into_domain(problem: Problem, number: int, weights: np.ndarray) -> np.ndarray:
-    """Weights where the term is finite: a tiny prox step if it is not."""
+    """Move the weights to where the term is finite, by a tiny prox step if necessary."""
     term = problem.terms[number]
     if term.target == "weights" and not np.isfinite(term.atom.value(weights)):
         return term.atom.prox(weights, 1e-12)

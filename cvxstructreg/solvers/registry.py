@@ -1,4 +1,4 @@
-"""The solvers, in the order in which ``solver="auto"`` considers them; CVXPY accepts everything and is the last."""
+"""The solvers, in the order in which ``solver="auto"`` tries them. CVXPY accepts every problem and comes last."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cvxstructreg.solvers.multiclass import douglas_rachford, hinge_newton
 from cvxstructreg.solvers.smooth import lbfgs, truncated_newton
 from cvxstructreg.solvers.solver import Solver
 
-#: The last resort of ``auto``.
+#: The solver that ``auto`` falls back to.
 REFERENCE = reference.SOLVER
 
 _OWN: tuple[Solver, ...] = (
@@ -38,7 +38,7 @@ _OWN: tuple[Solver, ...] = (
     sentence_admm.SOLVER,
     REFERENCE,
 )
-_solvers = _OWN  # replaced as a whole, so that other threads see the old or the new tuple
+_solvers = _OWN  # always replaced by a new tuple, so that other threads see a consistent list
 
 
 def solvers() -> tuple[Solver, ...]:
@@ -52,21 +52,21 @@ def names() -> tuple[str, ...]:
 
 
 def register(solver: Solver, before: str = REFERENCE.name) -> AbstractContextManager[Solver]:
-    """Add a solver: ``problem.solve(solver.name)``, ``verify`` and ``auto`` then know it.
+    """Add a solver, for use by ``problem.solve(solver.name)``, ``verify`` and ``auto``.
 
     Parameters
     ----------
     solver : Solver
-        The solver, under a name that is not taken.
+        The solver; its name must not be in use.
     before : str
-        The solver in front of which ``auto`` considers the new one. By default the new solver comes after all solvers
-        of the library and before CVXPY, so that ``auto`` takes it only where no other fast solver accepts.
+        The solver before which ``auto`` tries the new one. By default the new solver comes after all solvers of the
+        library and before CVXPY, so that ``auto`` uses it only if no other fast solver accepts the problem.
 
     Returns
     -------
     context manager
-        Used in a ``with`` statement, it removes the solver at the end of the block. Otherwise the solver stays until
-        :func:`unregister`.
+        In a ``with`` statement, it removes the solver at the end of the block. Otherwise the solver stays registered
+        until :func:`unregister` is called.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def register(solver: Solver, before: str = REFERENCE.name) -> AbstractContextMan
     taken = {name for known in _solvers for name in (known.name, *known.aliases)}
     clash = sorted(taken & {solver.name, *solver.aliases})
     if clash:
-        raise ValueError(f"there is a solver {clash[0]!r} already; choose another name, or unregister({clash[0]!r})")
+        raise ValueError(f"solver {clash[0]!r} already exists; choose another name, or unregister({clash[0]!r})")
     if not callable(solver.run) or len(inspect.signature(solver.run).parameters) < 3:
         raise TypeError(f"run of solver {solver.name!r} must be a function (problem, start, tol, **options)")
     at = names().index(named(before).name)
@@ -116,18 +116,18 @@ def unregister(solver: Solver | str) -> None:
 
 
 def accepting(problem: Problem) -> tuple[Solver, ...]:
-    """The solvers that accept the problem, in order."""
+    """The solvers that accept the problem, in the order in which ``auto`` tries them."""
     return tuple(solver for solver in _solvers if solver.accepts(problem))
 
 
 def refusals(problem: Problem) -> dict[str, str]:
-    """Why each of the other solvers does not, in words."""
+    """The solvers that do not accept the problem, each with the reason."""
     answers = {solver.name: solver.refusal(problem) for solver in _solvers}
     return {name: answer.reason for name, answer in answers.items() if answer is not None}
 
 
 def named(name: str) -> Solver:
-    """The solver of a name, also of a former one."""
+    """The solver with this name; former names are recognised."""
     for solver in _solvers:
         if name == solver.name:
             return solver
@@ -140,7 +140,7 @@ def named(name: str) -> Solver:
 
 
 def choose(problem: Problem, name: str) -> Solver:
-    """The solver of that name, or the first that accepts the problem for "auto"."""
+    """The solver with this name; for "auto", the first solver that accepts the problem."""
     if name == "auto":
         return next(solver for solver in _solvers if solver.accepts(problem))
     solver = named(name)

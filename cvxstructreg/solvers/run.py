@@ -1,4 +1,4 @@
-"""One solve: certificates, history, limits, and the change to another solver where one does not get there."""
+"""One solve: certificates, history, limits, and the switch to another solver if one fails or stalls."""
 
 from __future__ import annotations
 
@@ -21,14 +21,18 @@ from cvxstructreg.solvers.found import Found, handed_over, lifted
 from cvxstructreg.solvers.iterate import Iterate, SolverFailedError
 from cvxstructreg.solvers.solver import Solver
 
-#: Iterations of each solver without ``max_iter``.
+#: Iteration limit of each solver if ``max_iter`` is not given.
 DEFAULT_MAX_ITER = 20_000
-#: Certificates are due at iterations that grow by this factor. Points of which the solver expects nothing get one now
-#: and then all the same, for the record: from an iteration on, sooner if somebody is watching. By counts and not by the
-#: clock, so that runs can be repeated.
-EVERY, HOPELESS_EVERY, HOPELESS_FROM, WATCHED_FROM = 1.15, 2.0, 100, 2
-#: Seconds that a last certificate may take after the time limit has passed.
+#: A point is certified when the iteration count has grown by this factor since the last certificate. Counts are used
+#: rather than the clock, so that runs are reproducible.
+CERTIFY_GROWTH = 1.15
+#: Unpromising points are still certified occasionally, for the history: when the count has grown by this factor, from
+#: the given iteration on, and earlier if progress is printed or passed to a callback.
+UNPROMISING_GROWTH, UNPROMISING_FROM, WATCHED_FROM = 2.0, 100, 2
+#: Seconds allowed for a last certificate after the time limit has passed.
 GRACE = 0.3
+#: Weights of at most this size, relative to the largest weight, are tried as zeros; infinity sets all weights to zero.
+ROUNDED = (np.inf, 1e-4, 1e-6, 1e-8)
 
 
 @dataclass(frozen=True)
@@ -40,24 +44,24 @@ class End:
 
     @property
     def status(self) -> str:
-        """The status of a solution that ends like this."""
+        """The status of the solution."""
         return "inaccurate" if self.kind in ("stalled", "failed") else self.kind
 
 
 @dataclass(eq=False)
-class Turn:
-    """One solver at work, or waiting for its turn."""
+class Attempt:
+    """A solver that is running, or suspended after a stall."""
 
     solver: Solver
-    taken: Problem
+    taken: Problem  # the problem in the coordinates of the solver
     steps: Iterator[Iterate]
-    stall: handover.Stall | None  # None: it may go on as long as it likes
+    stall: handover.Stall | None  # None: the solver is never stopped for slow progress
     count: int = 0
-    certified: int = 0  # its iteration of the last certificate
+    certified: int = 0  # the iteration of the last certificate
 
 
 class Run:
-    """One solve with one solver, or with those that ``auto`` asks one after the other."""
+    """One solve, with one solver or with those that ``auto`` tries in order."""
 
     def __init__(
         self,
@@ -71,70 +75,73 @@ class Run:
     ) -> None:
         self.problem, self.first, self.auto, self.tol = problem, first, auto, tol
         self.small = handover.is_small(problem)
-        self.max_iter, self.most = max_iter or math.inf, DEFAULT_MAX_ITER if max_iter is None else math.inf
+        self.max_iter = max_iter or math.inf  # over all solvers
+        self.max_iter_each = DEFAULT_MAX_ITER if max_iter is None else math.inf
         self.verbose, self.callback = verbose, callback
         self.history: list[Record] = []
         self.count = 0
         self.latest: Found | None = None
-        self.best: Found | None = None  # the point of the lowest objective
+        self.best: Found | None = None  # the point with the lowest objective
         self.lowest = math.inf
         self.prover: Found | None = None  # the point whose dual point proves the highest lower bound
         self.bound = -math.inf
-        #: The certificate of the best point, if its own dual point has just given it in the problem's coordinates.
+        #: The certificate of the last point, if its own dual point raised the bound and it is in the problem's
+        #: coordinates.
         self.own: Certificate | None = None
-        self.closest: Certificate | None = None  # the certificate of the smallest error
+        self.closest: Certificate | None = None  # the certificate with the smallest error
         self.final: tuple[Array, Array, Certificate] | None = None
-        self.searched = False  # whether a direction was looked for along which the objective falls forever
+        self.searched = False  # whether a direction of endless decrease has been searched for
         self.escape: Escape | None = None
         self.began = deadline.clock()
 
-    def go(self, start: Iterate, options: dict[str, Any]) -> tuple[Solution, str]:
-        """Run the solvers to their end and certify what they found.
+    def solve(self, start: Iterate, options: dict[str, Any]) -> tuple[Solution, str]:
+        """Run the solvers and certify the best point.
 
-        The solution, and why it is no better; without a minimiser, the direction along which the objective falls.
+        Returns the solution and the reason why it is no better. If there is no minimiser, the reason is the direction
+        along which the objective decreases forever.
         """
         self.start = Found(start, self.first)
-        end = self._first_turns(options)
+        end = self._try_solvers(options)
         solution = self._solution(end)
         along = "" if self.escape is None else self.escape.in_words(self.problem.feature_names)
         return solution, along or end.reason
 
-    def _first_turns(self, options: dict[str, Any]) -> End:
-        """Every solver once, until one of them gets there; then those that stalled go on."""
-        waiting: list[Turn] = []
-        turn = self._turn(self.first, self.start.iterate, options)
+    def _try_solvers(self, options: dict[str, Any]) -> End:
+        """Run each solver once until one reaches the tolerance; if none does, resume those that stalled."""
+        stalled: list[Attempt] = []
+        attempt = self._attempt(self.first, self.start.iterate, options)
         later = iter(handover.successors(self.problem, self.first)) if self.auto else iter(())
         while True:
-            end = self._worked(turn)
+            end = self._run_solver(attempt)
             if self._is_over(end):
                 return end
             if end.kind == "stalled":
-                waiting.append(turn)
+                stalled.append(attempt)
             solver = next(later, None)
             if solver is None:
-                return self._second_turns(waiting, end, turn.solver)
-            self._switch(turn.solver, solver, end.reason)
-            turn = self._turn(solver, self._handed(solver), dict(solver.accurate))
+                return self._resume(stalled, end, attempt.solver)
+            self._switch(attempt.solver, solver, end.reason)
+            attempt = self._attempt(solver, self._start_for(solver), dict(solver.accurate))
 
-    def _second_turns(self, waiting: list[Turn], end: End, before: Solver) -> End:
-        """Solvers that stalled go on from where they were: nobody else got there."""
-        for turn in waiting if self.small else []:
-            self._switch(before, turn.solver, f"{end.reason}; no solver is left, {turn.solver.name} goes on")
-            turn.stall, before = None, turn.solver
-            end = self._worked(turn)
+    def _resume(self, stalled: list[Attempt], end: End, before: Solver) -> End:
+        """Resume the stalled solvers from their last iterates, since no other solver reached the tolerance."""
+        for attempt in stalled if self.small else []:
+            self._switch(before, attempt.solver, f"{end.reason}; no solver is left, {attempt.solver.name} resumes")
+            attempt.stall, before = None, attempt.solver
+            end = self._run_solver(attempt)
             if self._is_over(end):
                 break
         return end
 
-    def _turn(self, solver: Solver, start: Iterate, options: dict[str, Any]) -> Turn:
+    def _attempt(self, solver: Solver, start: Iterate, options: dict[str, Any]) -> Attempt:
         taken = solver.reduced(self.problem).problem
         stall = None
         if self.auto and (self.small or solver is not self.first):
             stall = handover.Stall(self.tol, handover.PATIENCE if solver is self.first else handover.PATIENCE_NEXT)
-        return Turn(solver, taken, solver.run(taken, start, self.tol, **options), stall)
+        return Attempt(solver, taken, solver.run(taken, start, self.tol, **options), stall)
 
     def _is_over(self, end: End) -> bool:
-        """Whether no other solver is to be asked."""
+        """Whether the solve is over, so that no other solver is tried."""
         if end.kind == "optimal" and self._final_point()[2].status(self.tol) is not None:
             return True
         if end.kind == "max_iter" and (self.count >= self.max_iter or not self.small):
@@ -142,18 +149,18 @@ class Run:
         return end.kind in ("time_limit", "interrupted") or (self.auto and self._has_no_minimiser())
 
     def _has_no_minimiser(self) -> bool:
-        """Whether the objective falls forever along a direction: then no solver can get there."""
+        """Whether the objective decreases forever along some direction, so that no solver can reach a minimiser."""
         if not self.searched and not deadline.passed():
             theta, b, _ = self._final_point()
             self.searched, self.escape = True, escape(self.problem, theta, b)
         return self.escape is not None
 
-    def _worked(self, turn: Turn) -> End:
-        """Let a solver work, and say how it ended."""
-        self.final, name = None, turn.solver.name
-        end = End("inaccurate", f"{name} has no more to give")
+    def _run_solver(self, attempt: Attempt) -> End:
+        """Run a solver until it ends or is stopped."""
+        self.final, name = None, attempt.solver.name
+        end = End("inaccurate", f"{name} made no further progress")
         try:
-            end = self._iterated(turn) or end
+            end = self._iterate(attempt) or end
         except deadline.OutOfTimeError:
             end = End("time_limit", f"the time limit passed in {name}")
         except KeyboardInterrupt:
@@ -163,52 +170,54 @@ class Run:
         except Exception as error:
             if not handover.is_numerical(error):
                 raise
-            end = End("failed", _told(name, error))
+            end = End("failed", _failure(name, error))
         if end.kind != "stalled":
-            turn.steps.close()  # type: ignore[attr-defined]
+            attempt.steps.close()  # type: ignore[attr-defined]
         return end
 
-    def _iterated(self, turn: Turn) -> End | None:
-        name = turn.solver.name
-        for iterate in turn.steps:
-            turn.count += 1
+    def _iterate(self, attempt: Attempt) -> End | None:
+        """Take and certify iterates until the solver must stop; None if the solver runs out of iterates first."""
+        name = attempt.solver.name
+        for iterate in attempt.steps:
+            attempt.count += 1
             self.count += 1
-            found = self.latest = Found(iterate, turn.solver)
+            found = self.latest = Found(iterate, attempt.solver)
             late = deadline.passed()
-            over = self.count >= self.max_iter or turn.count >= self.most
+            over = self.count >= self.max_iter or attempt.count >= self.max_iter_each
             last = late or over or iterate.exhausted
-            if not last and not self._due(turn, iterate.promising):
+            if not last and not self._is_due(attempt, iterate.promising):
                 continue
-            error = self._certified(turn, found)
+            error = self._certify(attempt, found)
             if error <= self.tol:
                 return End("optimal", "")
             if late:
                 return End("time_limit", "the time limit passed")
             if iterate.exhausted:
-                return End("inaccurate", f"{name} got no further than a relative gap of {error:.1e}")
+                return End("inaccurate", f"{name} made no further progress at a relative gap of {error:.1e}")
             if over:
-                return End("max_iter", f"{name} made {turn.count} iterations")
-            if turn.stall is not None and turn.stall.seen(turn.count, error):
-                return End("stalled", f"{name} {turn.stall}")
+                return End("max_iter", f"{name} made {attempt.count} iterations")
+            if attempt.stall is not None and attempt.stall.seen(attempt.count, error):
+                return End("stalled", f"{name} {attempt.stall}")
         return None
 
-    def _due(self, turn: Turn, promising: bool | None) -> bool:
-        """When the solver says so; else at every early iteration and ever more rarely later."""
+    def _is_due(self, attempt: Attempt, promising: bool | None) -> bool:
+        """Whether to certify the current iterate: if it is promising, else at geometrically growing intervals."""
         if promising is None:
-            return turn.count >= EVERY * turn.certified
-        first = WATCHED_FROM if self.verbose or self.callback is not None else HOPELESS_FROM
-        return promising or turn.count >= max(first, HOPELESS_EVERY * turn.certified)
+            return attempt.count >= CERTIFY_GROWTH * attempt.certified
+        first = WATCHED_FROM if self.verbose or self.callback is not None else UNPROMISING_FROM
+        return promising or attempt.count >= max(first, UNPROMISING_GROWTH * attempt.certified)
 
-    def _certified(self, turn: Turn, found: Found) -> float:
-        """Certify a point, keep it if it is the best, and tell who is watching; its error."""
-        turn.certified = turn.count
+    def _certify(self, attempt: Attempt, found: Found) -> float:
+        """Certify a point, keep it if it is the best, and record the certificate; return its error."""
+        attempt.certified = attempt.count
         if not found.is_finite:
-            raise SolverFailedError("its weights are no finite numbers")
-        certificate = self._keep(turn.taken, found)
-        self._record(certificate, turn.solver.name)
+            raise SolverFailedError("the weights are not finite")
+        certificate = self._keep(attempt.taken, found)
+        self._record(certificate, attempt.solver.name)
         return certificate.error
 
     def _keep(self, taken: Problem, found: Found) -> Certificate:
+        """Certify a point, and update the best point, the best bound and the best certificate."""
         iterate = found.iterate
         certificate = bounded(taken, iterate.theta, iterate.b, iterate.dual, self.bound, self.tol)
         self.own = None
@@ -226,20 +235,20 @@ class Run:
         record = Record(self.count, seconds, certificate.objective, certificate, solver, switch)
         self.history.append(record)
         if self.verbose:
-            told = f"  ({switch})" if switch else ""
-            print(f"{solver} {self.count:>7d}  {seconds:8.2f} s  objective {record.objective:.8g}  {certificate}{told}")
+            note = f"  ({switch})" if switch else ""
+            print(f"{solver} {self.count:>7d}  {seconds:8.2f} s  objective {record.objective:.8g}  {certificate}{note}")
         if self.callback is not None:
             self.callback(record)
 
     def _switch(self, before: Solver, after: Solver, reason: str) -> None:
-        """Put the change of solvers on record, with the best certificate so far."""
+        """Record the change of solvers in the history, with the best certificate so far."""
         if self.closest is None:
             self._keep(before.reduced(self.problem).problem, self._any_point())
         assert self.closest is not None
         self._record(self.closest, after.name, reason)
 
     def _any_point(self) -> Found:
-        """A point that nobody has certified: the latest, or the start within the bounds."""
+        """An uncertified point: the latest iterate, or the starting point moved into the bounds."""
         if self.latest is not None and self.latest.is_finite:
             return self.latest
         found, part = self.start, self.first.reduced(self.problem).problem.normal_form.separable
@@ -248,8 +257,8 @@ class Run:
         theta = np.clip(found.iterate.theta, part.lower, part.upper)
         return replace(found, iterate=replace(found.iterate, theta=theta))
 
-    def _handed(self, solver: Solver) -> Iterate:
-        """The best point and dual point so far, as the start of the next solver."""
+    def _start_for(self, solver: Solver) -> Iterate:
+        """The best point and dual point so far, as the starting point of the next solver."""
         assert self.best is not None
         dual = (self.prover or self.best).iterate.dual
         return handed_over(self.problem, self.best, dual, solver)
@@ -281,7 +290,7 @@ class Run:
         )
 
     def _final_point(self) -> tuple[Array, Array, Certificate]:
-        """The best point in the coordinates of the problem, with its certificate from scratch."""
+        """The best point in the coordinates of the problem, with a certificate computed there."""
         if self.final is None:
             if self.best is None:
                 self.best = self._any_point()
@@ -292,20 +301,20 @@ class Run:
         return self.final
 
     def _round_to_zero(self, best: Found) -> None:
-        """Weights that are nearly zero become zero where terms have kinks there and the objective does not rise."""
+        """Round small weights to zero if some term has a kink there and the objective does not increase."""
         taken, theta, b = best.solver.reduced(self.problem).problem, best.iterate.theta, best.iterate.b
         if not theta.any() or (taken.normal_form.separable is None and not taken.normal_form.weight_pieces):
             return
         with deadline.at_least(GRACE), suppress(deadline.OutOfTimeError):
             value = self.lowest if math.isfinite(self.lowest) else taken.value_at(theta, b)
-            for part in (np.inf, 1e-4, 1e-6, 1e-8):
+            for part in ROUNDED:
                 rounded = np.where(np.abs(theta) <= part * np.abs(theta).max(), 0.0, theta)
                 if not np.array_equal(rounded, theta) and taken.value_at(rounded, b) <= value:
                     self.best, self.own = replace(best, iterate=replace(best.iterate, theta=rounded)), None
                     return
 
     def _final_certificate(self, theta: Array, b: Array) -> Certificate:
-        """From scratch: the bound from the dual point at hand, or anew from the point that proved the best bound."""
+        """The certificate of the final point, with the bound from its own dual point or from the best one found."""
         assert self.best is not None
         if self.own is not None and self.prover is self.best:
             return self.own
@@ -320,16 +329,17 @@ class Run:
 def bounded(
     problem: Problem, theta: Array, b: Array, dual: dict[int, Array], known_bound: float = -np.inf, tol: float = 0.0
 ) -> Certificate:
-    """The certificate of a point in a bounded time: where the time limit interrupts it, from a known bound alone."""
+    """The certificate of a point in bounded time; if the time limit interrupts it, from the known bound alone."""
     with deadline.at_least(GRACE):
         try:
             return certify_point(problem, theta, b, dual, known_bound, tol=tol)
         except (deadline.OutOfTimeError, np.linalg.LinAlgError):
             pass
-    with deadline.at_least(math.inf):  # the objective must be known, and takes one evaluation
+    with deadline.at_least(math.inf):  # always computes the objective, which takes one evaluation
         return from_known_bound(problem, theta, b, known_bound)
 
 
-def _told(name: str, error: Exception) -> str:
+def _failure(name: str, error: Exception) -> str:
+    """The message for a solver that raised an exception."""
     kind = "" if isinstance(error, SolverFailedError) else f" with {type(error).__name__}"
     return f"{name} failed{kind}: {error}"

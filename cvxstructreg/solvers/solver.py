@@ -1,4 +1,4 @@
-"""A solver: its algorithm, what it needs of a problem, and the coordinates it works in."""
+"""A solver: an algorithm, the problems it accepts, and the coordinates it works in."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from cvxstructreg.reductions.reduction import Chain, Reduction, reduced
 from cvxstructreg.solvers.iterate import Iterate, Refusal
 from cvxstructreg.solvers.needs import Need, unmet
 
-#: Coordinates of a solver that takes linear models only, and of one that takes kernels as they are.
+#: Coordinates of solvers for linear models only, and of solvers that handle kernel models directly.
 LINEAR: tuple[type[Reduction], ...] = (KernelToLinear, Centring)
 AS_GIVEN: tuple[type[Reduction], ...] = (Centring,)
 
 
 @dataclass(eq=False)
 class Solver:
-    """A solver as the registry knows it.
+    """An entry of the solver registry.
 
     Parameters
     ----------
     name : str
-        The name that ``problem.solve(solver=name)`` takes.
+        The name to pass to ``problem.solve(solver=name)``.
     run : function
         ``run(problem, start, tol, **options)`` yields an :class:`~cvxstructreg.solvers.iterate.Iterate` for each
         iteration. The driver certifies the iterates and decides when to stop.
     needs : tuple of Need
-        Conditions that a problem must meet; refusals are derived from them.
+        Conditions that a problem must meet. The reasons for refusing a problem are derived from them.
     coordinates : tuple of Reduction classes
-        The reductions applied to the problem before ``run`` sees it: :data:`LINEAR` or :data:`AS_GIVEN`.
+        The reductions applied to the problem before it is passed to ``run``: :data:`LINEAR` or :data:`AS_GIVEN`.
     rough_zeros : bool
-        Whether weights that should be zero are only nearly zero. The driver then tries to round them.
+        Whether the solver returns small values in place of exact zeros. The driver then tries to round them to zero.
     accurate : mapping
-        Options for an accurate solution, used where the defaults are made for early stopping.
+        Options for an accurate solution, for a solver whose defaults are meant for early stopping.
     baseline : bool
-        Whether this is a published method for comparison, which ``auto`` tries last.
+        Whether the solver is a published method for comparison. ``auto`` tries such solvers last.
     aliases : tuple of str
-        Former names, which still work with a deprecation warning.
+        Former names. They still work, with a deprecation warning.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Solver:
     ...     problem.solve("descent", tol=1e-9).coef.round(3).tolist()
     [0.333, 0.667]
     >>> gradient.refusal(csr.Problem(problem.model, csr.Squared([1.0, 2.0]) + csr.L1())).reason
-    'L1 and bounds have no gradient; only quadratic terms of the weights are supported'
+    'L1 and bounds have no gradient; only quadratic terms on the weights are supported'
     """
 
     name: str
@@ -74,7 +74,7 @@ class Solver:
     aliases: tuple[str, ...] = ()
 
     def refusal(self, problem: Problem) -> Refusal | None:
-        """Why the solver does not accept a problem; None if it does."""
+        """Why the solver does not accept a problem; None if the problem is accepted."""
         reason = next(unmet(problem, self.needs), None)
         return None if reason is None else Refusal(reason)
 
@@ -83,7 +83,7 @@ class Solver:
         return self.refusal(problem) is None
 
     def reduced(self, problem: Problem) -> Chain:
-        """The problem in the coordinates of the solver, and the way back."""
+        """The problem in the coordinates of the solver, with the maps of points in both directions."""
         return reduced(problem, self.coordinates)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Solvers of almost any problem: proximal gradients with momentum (``fista``) and ``admm``.
+"""General-purpose solvers: accelerated proximal gradient (``fista``) and ``admm``.
 
-A solver imports core, forms, certificates and what lies below them, and ``iterate`` of :mod:`cvxstructreg.solvers`.
+A solver imports core, forms, certificates and the rooms below them, and ``iterate`` of :mod:`cvxstructreg.solvers`.
 """

@@ -1,10 +1,10 @@
-"""ADMM with adaptive penalty and over-relaxation, for any sum of terms with a prox after a linear map.
+"""ADMM with adaptive penalty and over-relaxation, for any sum of terms f_t(K_t x) whose f_t have a prox.
 
     minimize  q(x) + sum_t f_t(Z_t)   subject to  Z_t = K_t x,     x = (unit theta, b)
 
-with q all quadratic terms. The step in x is one linear system, factorised once for each penalty; each term has a
-penalty rho_t = rho / ||K_t||^2 of its own. The unit, a power of two, gives weights and intercepts the same scale. Boyd
-et al. (2011), sections 3.4 and 4.
+Here q is the sum of all quadratic terms. The step in x solves one linear system, which is factorised once for each
+value of rho. Each term has its own penalty rho_t = rho / ||K_t||^2. The unit, a power of two, gives weights and
+intercepts the same scale. See Boyd et al. (2011), sections 3.4 and 4.
 """
 
 from __future__ import annotations
@@ -30,8 +30,16 @@ from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.needs import Proxes
 from cvxstructreg.solvers.solver import Solver
 
-#: Up to this many unknowns the linear system is factorised; beyond, it is solved by conjugate gradients.
+#: The linear system is factorised up to this many unknowns, and solved by conjugate gradients beyond.
 FACTORISE = 3000
+#: Accuracy and iteration limit of these conjugate gradients.
+CG_TOL, CG_STEPS = 1e-10, 500
+#: Iterations before the first change of rho, and between two changes at least.
+ADAPT_EVERY = 10
+#: rho changes only by more than this factor, since every change costs a factorisation.
+LEAST_CHANGE = 3.0
+#: One change of rho is at most this factor, in either direction.
+MOST_CHANGE = 10.0
 
 
 @dataclass(eq=False)
@@ -41,13 +49,13 @@ class _Block:
     prox: Callable[[Array, float], Array]
     K: Any  # on x = (theta, b)
     weight: float
-    number: int | None  # None: the separable part
+    number: int | None  # the number of the term; None for the separable part
     copies_weights: bool
     Z: Array
     multiplier: Array
 
     def step(self, Kx: Array, rho: float, relaxation: float) -> tuple[float, float, float]:
-        """Prox and multiplier steps; squared primal residual, and the sizes it is compared with."""
+        """Take the prox and multiplier steps; return the squared primal residual and the squared sizes of Kx and Z."""
         penalty = rho * self.weight
         relaxed = relaxation * Kx + (1.0 - relaxation) * self.Z
         self.Z = self.prox(relaxed + self.multiplier, 1.0 / penalty)
@@ -91,7 +99,12 @@ class _System:
         def solve(rhs: Array, start: Array) -> Array:
             def column(j: int) -> Array:
                 found = spla.cg(
-                    operator, rhs[:, j], x0=start[:, j], rtol=1e-10, maxiter=500, callback=lambda _: deadline.check()
+                    operator,
+                    rhs[:, j],
+                    x0=start[:, j],
+                    rtol=CG_TOL,
+                    maxiter=CG_STEPS,
+                    callback=lambda _: deadline.check(),
                 )
                 return np.asarray(found[0])
 
@@ -115,7 +128,7 @@ class _System:
 def run(
     problem: Problem, start: Iterate, tol: float, rho: float | None = None, relaxation: float = 1.6, adapt: bool = True
 ) -> Iterator[Iterate]:
-    """``rho`` is the first penalty, chosen by scale if not given; ``adapt`` balances the residuals."""
+    """``rho`` is the initial penalty, chosen from the scale of the problem by default; ``adapt`` lets it change."""
     if not 0 < relaxation < 2:
         raise ValueError(f"relaxation must be between 0 and 2, got {relaxation}")
     unit = _weight_unit(problem)
@@ -127,7 +140,7 @@ def run(
     for block in blocks:
         block.multiplier = block.multiplier / (rho * block.weight)
     system = _System(problem, blocks, x.shape[0], unit)
-    solve, count, next_change = system.prepare(rho), 0, 10
+    solve, count, next_change = system.prepare(rho), 0, ADAPT_EVERY
     while True:
         rhs = rho * sum(block.weight * (block.K.T @ (block.Z - block.multiplier)) for block in blocks)
         x = solve(np.asarray(rhs), x)
@@ -137,29 +150,32 @@ def run(
         count += 1
         if adapt and count >= next_change:
             change = _balanced(blocks, before, sizes, rho)
-            if change > 3.0 or change < 1.0 / 3.0:
+            if change > LEAST_CHANGE or change < 1.0 / LEAST_CHANGE:
                 rho *= change
                 for block in blocks:
                     block.multiplier = block.multiplier / change
                 solve = system.prepare(rho)
-            next_change = count + max(10, count // 2)  # ever more rarely, so that it settles
+            next_change = count + max(ADAPT_EVERY, count // 2)  # less and less often, so that rho settles
 
 
 def _balanced(blocks: list[_Block], before: list[Array], sizes: Array, rho: float) -> float:
-    """The factor that would make relative primal and dual residual equal."""
+    """The factor for rho that would make the relative primal and dual residuals equal."""
     moved = sum(block.K.T @ (block.weight * (block.Z - old)) for block, old in zip(blocks, before, strict=True))
     pulled = sum(block.K.T @ (block.weight * block.multiplier) for block in blocks)
     held = max(float(np.linalg.norm(block.K.T @ (block.weight * block.multiplier))) for block in blocks)
     primal = np.sqrt(sizes[0]) / max(np.sqrt(max(sizes[1], sizes[2])), 1e-300)
     dual = float(np.linalg.norm(moved)) / max(held, float(np.linalg.norm(pulled)), 1e-300)
-    return float(np.clip(np.sqrt(primal / max(dual, 1e-300)), 0.1, 10.0)) if primal > 0 and dual > 0 else 1.0
+    if not (primal > 0 and dual > 0):
+        return 1.0
+    return float(np.clip(np.sqrt(primal / max(dual, 1e-300)), 1.0 / MOST_CHANGE, MOST_CHANGE))
 
 
 def _factor(matrix: Array) -> tuple[Any, float]:
-    """The Cholesky factor of matrix + shift I, and how much of the shift pulls towards the last point.
+    """The Cholesky factor of matrix + shift I, and the part of the shift that acts as a proximal term.
 
-    Round-off may leave eigenvalues slightly below zero. If all of the shift pulled, weights would grow along these a
-    little in every iteration; a tenth of the shift is a ridge that outweighs the round-off.
+    Round-off may make eigenvalues slightly negative. If the whole shift were a proximal term around the last point,
+    weights would grow a little along these directions in every iteration. So a tenth of the shift is a plain ridge,
+    which outweighs the round-off.
     """
     shift = 1e-12 * (float(np.trace(matrix)) / len(matrix) or 1.0) + 1e-14 * float(np.trace(matrix))
     while True:
@@ -172,12 +188,12 @@ def _factor(matrix: Array) -> tuple[Any, float]:
 
 
 def _weight_unit(problem: Problem) -> float:
-    """By what the weights are multiplied in x, so that the largest column of X is about as long as the intercept's."""
+    """The factor of the weights in x that makes the largest column of X about as long as that of the intercept."""
     return power_of_two(float(problem.normal_form.column_norms.max()) / np.sqrt(problem.model.n_rows))
 
 
 def _first_rho(problem: Problem, unit: float) -> float:
-    """Dual over primal scale: the gradient at zero against weights of size one."""
+    """The ratio of dual to primal scale: the gradient at zero over weights of size one."""
     parts = problem.normal_form
     strengths = [piece.scale * _typical_cost(piece.atom) for piece in parts.score_pieces]
     strengths += [piece.scale / unit for piece in parts.weight_pieces]
@@ -187,12 +203,12 @@ def _first_rho(problem: Problem, unit: float) -> float:
 
 
 def _typical_cost(atom: Atom) -> float:
-    """The mean sample weight of a loss, a power of two; 1 for other terms."""
+    """The mean sample weight of a loss, rounded to a power of two; 1 for other terms."""
     return power_of_two(float(np.mean(atom.sample_weight))) if isinstance(atom, Loss) else 1.0
 
 
 def _with_intercept(problem: Problem, unit: float) -> Any:
-    """[A / unit, 1], or [A / unit, 0] so that an absent intercept stays where it is."""
+    """[A / unit, 1], or [A / unit, 0] if there is no intercept, so that b has no effect."""
     design, n = problem.model.design, problem.model.n_rows
     design = design if unit == 1.0 else design / unit
     column = np.full((n, 1), 1.0 if problem.model.intercept else 0.0)
@@ -234,7 +250,7 @@ def _block(
 
 
 def _iterate(problem: Problem, blocks: list[_Block], x: Array, rho: float, unit: float) -> Iterate:
-    """The copy that meets the bounds and has exact zeros, where there is one, and the multipliers as dual point."""
+    """The iterate: the copy of the weights with bounds and exact zeros, if there is one, and multipliers as duals."""
     theta, b = x[:-1] / unit, x[-1] if problem.model.intercept else np.zeros(x.shape[1])
     for block in blocks:
         if block.copies_weights:

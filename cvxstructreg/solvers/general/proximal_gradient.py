@@ -1,7 +1,7 @@
 """Accelerated proximal gradient (FISTA) with backtracking and adaptive restart.
 
-For smooth terms plus at most one term with a prox: absolute values and bounds, disjoint groups, the latent norm.
-Nesterov (1983), Beck and Teboulle (2009); restart of O'Donoghue and Candes (2015).
+For smooth terms plus at most one term with a prox: L1 and bounds, disjoint groups, or the latent norm. References:
+Nesterov (1983), Beck and Teboulle (2009); restart by O'Donoghue and Candes (2015).
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.needs import OneProx, ScoresCan
 from cvxstructreg.solvers.solver import Solver
 
-#: The shortest step, relative to the first one.
+#: The smallest step size, relative to the first one.
 SHORTEST = 1e-18
-#: The smooth part is taken to be nowhere flatter than this many times flatter than a bound of its curvature.
+#: The largest step size, relative to 1 / (upper bound of the curvature of the smooth part).
 FLATTEST = 1e12
-
-
-def _picks_rows_once(parts: NormalForm) -> bool:
-    """Whether no weight is in two groups."""
-    return parts.piece_diagonal is not None and bool(np.all(parts.piece_diagonal <= 1))
+#: Factors of the step size after a failed test of sufficient decrease, and after every iteration.
+SHRINK, GROW = 0.5, 1.02
+#: Round-off allowed in the test of sufficient decrease, relative to the objective.
+ROUND_OFF = 1e-14
 
 
 class _Smooth:
@@ -47,7 +46,7 @@ class _Smooth:
 
 
 def _metric(parts: NormalForm) -> Array:
-    """Relative step sizes of the weights (one) and of the intercept, whose column has a scale of its own."""
+    """Relative step sizes: 1 for the weights, and for the intercept one that fits the scale of its column."""
     typical = float(np.mean(parts.column_norms**2)) or 1.0
     scale = np.ones((parts.model.n_weights + 1, 1))
     scale[-1] = typical / parts.model.n_rows
@@ -55,15 +54,15 @@ def _metric(parts: NormalForm) -> Array:
 
 
 def _longest_step(value: float, grad: Array, metric: Array, longest: float) -> float:
-    """2 f / ||f'||^2, which for a nonnegative f is at least 1/L, L the Lipschitz constant of its gradient."""
+    """The step size 2 f / ||f'||^2, at least 1/L for a nonnegative f whose gradient has Lipschitz constant L."""
     steepness = float(np.sum(metric * grad**2))
     if not (value > 0.0 and steepness > 0.0):
         return min(1.0, longest)
     return min(2.0 * value / steepness, longest) if steepness * longest > 0.0 else longest
 
 
-def _hopeless_step(parts: NormalForm, metric: Array) -> float:
-    """A step that is too long wherever the smooth part is curved at all: near an optimum gradients are round-off."""
+def _step_limit(parts: NormalForm, metric: Array) -> float:
+    """An upper limit of the step size. Near an optimum, gradients are round-off and would allow any step size."""
     pieces = [piece for piece in parts.score_pieces if piece.atom.can("lipschitz")]
     if len(pieces) < len(parts.score_pieces):
         return np.inf
@@ -78,7 +77,7 @@ def _hopeless_step(parts: NormalForm, metric: Array) -> float:
 
 
 def run(problem: Problem, start: Iterate, tol: float, first_step: float = 1.0) -> Iterator[Iterate]:
-    """``first_step`` is the step to begin with, relative to a step that is long enough; it adapts itself."""
+    """``first_step`` is the initial step size, relative to a step size that is long enough; backtracking adapts it."""
     if not first_step > 0:
         raise ValueError(f"first_step must be positive, got {first_step}")
     parts = problem.normal_form
@@ -96,7 +95,7 @@ def run(problem: Problem, start: Iterate, tol: float, first_step: float = 1.0) -
 
     x = prox(np.vstack([start.theta, start.b]), 1e-300)
     point, momentum, (value, grad) = x, 1.0, smooth(x)
-    longest = _hopeless_step(parts, metric)
+    longest = _step_limit(parts, metric)
     step = first_step * _longest_step(value, grad, metric, longest)
     shortest = SHORTEST * step
     while True:
@@ -105,16 +104,16 @@ def run(problem: Problem, start: Iterate, tol: float, first_step: float = 1.0) -
             change = moved - point
             reached, _ = smooth(moved)
             limit = value + float(np.sum(grad * change)) + float(np.sum(change**2 / metric)) / (2.0 * step)
-            if reached <= limit + 1e-14 * abs(value) or step < shortest:
+            if reached <= limit + ROUND_OFF * abs(value) or step < shortest:
                 break
-            step *= 0.5
+            step *= SHRINK
         yield Iterate(moved[:-1], moved[-1])
         if np.sum((point - moved) * (moved - x) / metric) > 0:
-            momentum = 1.0  # the momentum points uphill: start it anew
+            momentum = 1.0  # restart: the momentum points uphill
         following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
         point = moved + ((momentum - 1.0) / following) * (moved - x)
         x, momentum = moved, following
-        step = min(1.02 * step, longest)  # let the step recover from one bad region
+        step = min(GROW * step, longest)  # let the step size recover after a steep region
         value, grad = smooth(point)
 
 
