@@ -1,5 +1,5 @@
-"""Solvers of smooth problems: ``newton`` with conjugate gradients, ``lbfgs``, their preconditioners and products.
+"""Solvers for smooth problems: ``newton`` with conjugate gradients, and ``lbfgs``.
 
-``truncated_newton`` and ``lbfgs`` are the algorithms; both work on ``smooth_objective``. ``compiled_newton`` holds the
-compiled loops. The group solvers share the curvature of the scores.
+``truncated_newton`` and ``lbfgs`` are the algorithms. Both minimise ``smooth_objective``. ``compiled_newton`` holds the
+compiled loops; the other files hold preconditioners and matrix products. The group solvers share ``score_curvature``.
 """

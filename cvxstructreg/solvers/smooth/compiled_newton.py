@@ -1,4 +1,4 @@
-"""Compiled products of the Newton solver; imported only where they are called, as numba takes long to load."""
+"""Compiled products of the Newton solver; imported only where they are called, because numba is slow to load."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from cvxstructreg.numerics.arrays import Array
 
-# sums may be reordered (which vectorises them), but infinities and NaN keep their meaning
+# sums may be reordered, which vectorises them, but infinities and NaN keep their meaning
 _FAST = {"reassoc", "contract", "nsz"}
 
 
@@ -17,7 +17,7 @@ def add_gram_product(
 ) -> float:
     """out += A'u with u = weights * (A p + shift), for a CSR matrix A in one pass; returns the sum of u.
 
-    The indices are unsigned: numba checks signed ones for negative values, which costs up to three times as much.
+    The indices are unsigned: numba checks signed indices for negative values, which takes up to three times as long.
     """
     total = 0.0
     for i in range(indptr.size - 1):
@@ -36,7 +36,7 @@ def add_gram_product(
 def solve_upper(
     indptr: np.ndarray, indices: np.ndarray, data: Array, order: np.ndarray, inverse: Array, x: Array
 ) -> None:
-    """x <- G^-1 x for G = D + U; row t of U belongs to the unknown order[t], its entries to unknowns further on."""
+    """x <- G^-1 x for G = D + U; row t of U belongs to the unknown order[t], its entries to later unknowns."""
     for back in range(order.size):
         t = order.size - 1 - back
         i = order[t]
@@ -50,7 +50,7 @@ def solve_upper(
 def solve_upper_transposed(
     indptr: np.ndarray, indices: np.ndarray, data: Array, order: np.ndarray, inverse: Array, x: Array
 ) -> None:
-    """x <- G^-T x, by the rows of the same G."""
+    """x <- G^-T x, with G stored by rows as in :func:`solve_upper`."""
     for t in range(order.size):
         i = order[t]
         solved = x[i] * inverse[i]
@@ -96,10 +96,10 @@ def triangular_product(
     work: Array,
     out: Array,
 ) -> float:
-    """out = G^-T (F'F + A'diag(weights)A + diag(ridge)) G^-1 v with F = G + L - S, and all else as above.
+    """out = G^-T (F'F + A'diag(weights)A + diag(ridge)) G^-1 v with F = G + L - S, in the notation above.
 
-    ``diagonals`` are the inverse of D, the S and the ridge; ``b`` is added to A theta; returns the sum of u as
-    :func:`add_gram_product` does. ``work`` is scratch space for two vectors.
+    ``diagonals`` are the inverse of D, the diagonal of S, and the ridge; ``b`` is added to A theta. ``work`` is scratch
+    space for two vectors. Returns the sum of u as :func:`add_gram_product` does.
     """
     inverse, shift, ridge = diagonals
     theta, u = work[0], work[1]
@@ -129,7 +129,7 @@ def diagonal_product(
 ) -> float:
     """out = D (A'diag(weights)A + 2 N'N + diag(ridge)) D v for sparse A and N.
 
-    ``diagonals`` are D and the ridge, ``theta`` is scratch space; the rest is as in :func:`add_gram_product`.
+    ``diagonals`` are D and the ridge, and ``theta`` is scratch space; for the rest see :func:`add_gram_product`.
     """
     inverse, ridge = diagonals
     for i in range(v.size):
@@ -154,7 +154,7 @@ def diagonal_product(
 def solve_upper_block(
     indptr: np.ndarray, indices: np.ndarray, data: Array, order: np.ndarray, inverse: Array, x: Array
 ) -> None:
-    """:func:`solve_upper` for each column of x, with a diagonal of its own."""
+    """:func:`solve_upper` for each column of x; every column has its own diagonal D."""
     k = x.shape[1]
     for back in range(order.size):
         t = order.size - 1 - back
@@ -239,7 +239,7 @@ def add_product_block(indptr: np.ndarray, indices: np.ndarray, data: Array, scal
 def measured(
     upper: tuple[np.ndarray, np.ndarray, Array], order: np.ndarray, inverse: Array, r: Array, q: Array
 ) -> float:
-    """q = G'r; returns its norm. Without order, G is its diagonal."""
+    """q = G'r; returns the norm of q. If ``order`` is empty, G is diagonal."""
     total = 0.0
     for i in range(r.size):
         q[i] = r[i] / inverse[i]
@@ -266,13 +266,16 @@ def conjugate_gradients(
     numbers: Array,
     limits: tuple[float, float, int, int],
 ) -> bool:
-    """Some steps of conjugate gradients with smoothing, as in :class:`NewtonStep`; returns whether they have ended.
+    """Some steps of conjugate gradients with smoothing, as in :class:`NewtonStep`; returns whether to stop.
 
-    The products are :func:`triangular_product`, or without order :func:`diagonal_product`. ``vectors`` are the residual
-    r, the direction p, the step s, the smoothed step and its residual, and scratch space; ``numbers`` are the steps so
-    far, the decrease, the energy r'r, the size of the smoothed residual, its ratio to that in coordinates, what the
-    last step has gained, and the energy of a residual without digits; ``limits`` the accuracy, the patience, and the
-    most and fewest steps.
+    The products are :func:`triangular_product`, or :func:`diagonal_product` if ``order`` is empty. All arrays are
+    updated in place:
+
+    - ``vectors``: residual r, direction p, step s, smoothed step, smoothed residual, and three rows of scratch space;
+    - ``numbers``: steps so far, decrease so far, energy r'r, size of the smoothed residual in the coordinates of the
+      weights, its ratio to the size in the coordinates of G, gain of the last step, and the energy below which the
+      residual is round-off;
+    - ``limits``: accuracy, patience, largest and smallest number of steps.
     """
     r, p, s, average, q, hp = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
     work, inverse = vectors[6:], diagonals[0]

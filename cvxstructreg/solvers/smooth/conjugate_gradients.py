@@ -1,8 +1,9 @@
-"""Conjugate gradients for one Newton step, and an average of their steps with a small residual.
+"""Conjugate gradients for one Newton step, and an average of their iterates with a small residual.
 
-The objective falls fastest along the steps of conjugate gradients, but their residual, of which a certificate is made,
-jumps up and down. *Residual smoothing* (Schoenauer 1987; Zhou and Walker 1994) averages the steps so that the residual
-only falls: it is several times smaller where convergence is slow, for a few passes over vectors.
+Conjugate gradients decrease the quadratic model as fast as possible, but their residual, which determines the
+certificate, is not monotone. *Residual smoothing* (Schoenauer 1987; Zhou and Walker 1994) averages the iterates so that
+the residual never increases. Where convergence is slow, the smoothed residual is several times smaller, at the cost of
+a few passes over vectors.
 """
 
 from __future__ import annotations
@@ -19,35 +20,38 @@ from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers.smooth.curvature import Curvature
 from cvxstructreg.solvers.smooth.preconditioners import Diagonal, coordinates
 
-#: Conjugate gradients that have to reduce the residual by less than this work in single precision, at half the memory
-#: traffic; what round-off leaves is for the next Newton step, whose gradient is in double precision. So do those whose
-#: patience is above LEAST_PATIENCE: they end before round-off matters.
+#: Conjugate gradients work in single precision, with half the memory traffic, if the residual need not fall below
+#: LEAST_SINGLE times the gradient. The next Newton step corrects the round-off, since its gradient is in double
+#: precision. Single precision is also used if the patience is above LEAST_PATIENCE: such runs end before round-off
+#: matters.
 LEAST_SINGLE, LEAST_PATIENCE = 1e-4, 0.05
-#: The largest and the inverse of the smallest diagonal of the Hessian, typically, for which they may.
+#: Single precision requires a typical diagonal entry of the Hessian between 1 / SINGLE_RANGE and SINGLE_RANGE.
 SINGLE_RANGE = 1e32
-#: Multiplications in one call of compiled code, from which an interrupt has to wait for the return.
+#: Multiplications in one call of compiled code. A keyboard interrupt has to wait until the call returns.
 AT_ONCE = 50_000_000
-#: Outside compiled loops (several outputs, small or dense data), and in those of fewer than SMALL multiplications for a
-#: step, a Newton step costs several products beside its conjugate gradients, which take at least so many steps then.
+#: At least LEAST_STEPS steps are taken where a Newton step costs several products besides its conjugate gradients:
+#: outside compiled loops (several outputs, small or dense data), and in compiled loops of fewer than SMALL
+#: multiplications per step.
 LEAST_STEPS, SMALL = 4, 200_000
-#: Up to so many steps for one output, two must gain little before they end.
+#: With one output, and up to this many steps, two successive steps must gain little before conjugate gradients stop.
 FEW_STEPS = 20
 
-#: A residual below this many units of round-off of the first one has no digits left, and a curvature below FLAT, where
-#: the diagonal of the Hessian is one, is round-off: steps along such directions run off to infinity.
-ROUND_OFF, FLAT = 10.0, float(np.finfo(float).eps)
+#: A residual of at most this many units of round-off, relative to the first residual, is zero.
+ROUND_OFF = 10.0
+#: A curvature below this is round-off, as the diagonal of the Hessian is one; steps along such directions diverge.
+FLAT = float(np.finfo(float).eps)
 
-#: Given (accuracy, patience), the step so far, the average and the residual of the average.
+#: A generator that receives (accuracy, patience), and yields the step so far, the average and its residual.
 Loop = Generator[tuple[Array, Array, Array], tuple[float, float], None]
 
 
 class NewtonStep:
-    """H s = -g by conjugate gradients in coordinates v, s = G^-1 v.
+    """Solves H s = -g by conjugate gradients in coordinates v with s = G^-1 v.
 
-    They stop when a smoothed residual is small enough, or (Nash and Sofer 1990) when the steps no longer gain
-    ``patience`` times the average decrease of the quadratic model per step. ``accuracy`` is the size of the smoothed
-    residual at which to look; ``excess(r)`` then says by how much it is still too large. ``single`` allows single
-    precision.
+    Conjugate gradients stop when the smoothed residual is small enough, or when a step gains less than ``patience``
+    times the average decrease of the quadratic model per step (Nash and Sofer 1990). When the size of the smoothed
+    residual r falls below ``accuracy``, ``excess(r)`` is called, which returns the factor by which r is still too
+    large. ``single`` allows single precision.
     """
 
     def __init__(self, curvature: Curvature, max_steps: int, single: bool = True) -> None:
@@ -57,15 +61,15 @@ class NewtonStep:
         self._single = False
         if single and curvature.in_single_precision and isinstance(self.space, Diagonal):
             self._single = 1.0 / SINGLE_RANGE <= self.space.unit**2 <= SINGLE_RANGE
-        self._unit = self._residual_unit = 1.0  # of steps and of residuals, in single precision
+        self._unit = self._residual_unit = 1.0  # the units of steps and of residuals, in single precision
         self.steps, self.decrease = 0, 0.0
-        self.size = np.inf  # of the smoothed residual, or a little less than that
+        self.size = np.inf  # the size of the smoothed residual, or slightly less
         self.enough = False
 
     def solve(
         self, gradient: Array, accuracy: float, patience: float, excess: Callable[[Array], float] | None = None
     ) -> Array:
-        """The step; ``decrease`` is what the quadratic model promises of it."""
+        """The step; sets ``decrease``, the decrease that the quadratic model predicts."""
         r = self.space.pull(-gradient)
         loop = self._compiled_loop(r) if self.space.compiled is not None else None
         if loop is None:
@@ -88,15 +92,15 @@ class NewtonStep:
         return np.asarray(self.space.to_weights(self._unit * s.astype(float)))
 
     def average(self) -> Array:
-        """The average of the steps."""
+        """The average of the iterates."""
         return np.asarray(self.space.to_weights(self._unit * self._average.astype(float)))
 
     def _measured_residual(self, q: Array) -> Array:
-        """The residual of the weights, of an average with the residual q."""
+        """Convert the residual q of the average to the coordinates of the weights."""
         return self._residual_unit * q.astype(float) if self._by_weights else np.asarray(self.space.residual(q))
 
     def _loop(self, r: Array) -> Loop:
-        """Conjugate gradients with smoothing: takes when to stop, and gives step, average and its residual."""
+        """Conjugate gradients with residual smoothing: receives the stopping criteria, yields the results."""
         s, p, average, q = np.zeros_like(r), r.copy(), np.zeros_like(r), self._measured(r)
         energy, ratio, gain = float(np.vdot(r, r)), 0.0, 0.0
         nothing = (ROUND_OFF * float(np.finfo(r.dtype).eps)) ** 2 * energy
@@ -118,25 +122,25 @@ class NewtonStep:
             _smooth(s, self._measured(r), average, q)
             self.size = self._residual_unit * math.sqrt(float(np.vdot(q, q)))
             if not self._by_weights:
-                # measuring takes a pass over the factor: once it may be small enough, by the ratio found last
+                # the exact size takes a pass over the factor, so it is first estimated by the last known ratio
                 total, self.size = self.size, ratio * self.size
                 if self.size <= accuracy:
                     self.size = float(np.linalg.norm(self.space.residual(q)))
                     ratio = 0.9 * self.size / max(total, 1e-300)
             p *= energy / was
             p += r
-            # of few steps, one that is short among longer ones says nothing
+            # after few steps, a single small gain is not conclusive
             recent = max(before, gain) if r.shape[1] == 1 and self.steps <= FEW_STEPS else gain
             impatient = self.steps >= LEAST_STEPS and self.steps * recent <= patience * self.decrease
             if self.size <= accuracy or impatient:
                 accuracy, patience = yield s, average, q
 
     def _measured(self, r: Array) -> Array:
-        """The residual in the norm of the certificate, where that costs no more than a pass over the vector."""
+        """The residual in the coordinates of the weights if the conversion is cheap, else a copy of r."""
         return self.space.residual(r) if self._by_weights else r.copy()
 
     def _compiled_loop(self, r: Array) -> Loop:
-        """The same in compiled code, for one output."""
+        """The same loop in compiled code, for one output."""
         from cvxstructreg.solvers.smooth.compiled_newton import conjugate_gradients
 
         assert self.space.compiled is not None
@@ -158,13 +162,13 @@ class NewtonStep:
 
 
 def _plain(curvature: Curvature) -> Diagonal | None:
-    """Diagonal coordinates where there are no compiled ones to choose."""
+    """Diagonal coordinates, if the quadratic part has no compiled product to build triangular ones from."""
     product = curvature.objective.quadratic.product
     return None if product is not None and product.compiled else Diagonal(curvature)
 
 
 def _smooth(s: Array, r: Array, average: Array, q: Array) -> None:
-    """Moves the average towards s, and its residual q towards r, as far as that makes q smaller."""
+    """Move the average towards s, and its residual q towards r, by the share that minimises the norm of q."""
     r -= q
     size = float(np.vdot(r, r))
     share = min(max(-float(np.vdot(r, q)) / size, 0.0), 1.0) if size > 0 else 0.0

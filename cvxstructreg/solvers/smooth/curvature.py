@@ -1,10 +1,11 @@
 """The Hessian of the second-order solvers, with the intercepts minimised out.
 
-    H = X' phi''(F) X + 2 M,   less what the intercepts can take of it
+    H = X' phi''(F) X + 2 M,   reduced by the Schur complement of the intercepts
 
-For every direction of the weights the intercepts follow so that the gradient by them stays zero. What is left are
-systems in the weights alone, better conditioned (a constant column no longer competes with the intercept), and the
-derivative of the losses by the scores, linearised along a solution, is in balance as a dual point has to be.
+For every direction of the weights, the intercepts move such that the gradient with respect to them stays zero: "the
+intercepts follow". The remaining systems are in the weights alone. They are better conditioned, since a constant column
+no longer competes with the intercept. The linearised derivative of the losses sums to zero over the rows, as a dual
+point must.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from cvxstructreg.solvers.smooth.preconditioners import PivotedRows
 from cvxstructreg.solvers.smooth.score_curvature import ScoreCurvature
 from cvxstructreg.solvers.smooth.smooth_objective import SmoothObjective, State
 
-#: What centring leaves of a diagonal entry is at least this part of it: less would be round-off.
+#: Centring reduces a diagonal entry to no less than this part of it; anything smaller would be round-off.
 LEAST_CENTRED = 1e-6
 
 
 class Curvature:
-    """The Hessian at a point; for sums over rows with their largest curvature ``ahead`` of the scores either way."""
+    """The Hessian at a point; with ``ahead``, each row has its largest curvature at the score and at score +- ahead."""
 
     def __init__(self, objective: SmoothObjective, at: State, ahead: float = 0.0) -> None:
         self.objective = objective
@@ -37,7 +38,7 @@ class Curvature:
 
     @cached_property
     def _inverse_of_constants(self) -> Array:
-        """The pseudo-inverse of the curvature between constant scores, zero without intercepts."""
+        """The pseudo-inverse of 1'phi''(F) 1, the curvature along constant scores; zero without intercepts."""
         k = self.objective.shape[1]
         if not self.objective.intercept:
             return np.zeros((k, k))
@@ -55,11 +56,11 @@ class Curvature:
         return self.rows * scores if self.objective.rowwise else self.of_scores.times(scores)
 
     def following(self, slope_b: Array) -> Array:
-        """The intercepts that take a gradient by them away."""
+        """The change of the intercepts that cancels the gradient ``slope_b`` with respect to them."""
         return -slope_b @ self._inverse_of_constants
 
     def gradient(self, at: State) -> tuple[Array, Array]:
-        """The gradient by the weights, the intercepts following, and that by the intercepts at the point itself."""
+        """The gradient with respect to the weights after the intercepts follow, and to the intercepts before that."""
         slope = self.objective.parts.smooth_score_grad(at.scores)
         slope_b = slope.sum(axis=0)
         if self.objective.intercept:
@@ -67,7 +68,7 @@ class Curvature:
         return self.objective.pull(slope) + 2.0 * at.pulled, slope_b
 
     def step(self, theta: Array, slope_b: Array) -> State:
-        """The direction of these weights, the intercepts following, with its images."""
+        """The direction with these weights and the intercepts that follow, with its images."""
         direction = self.objective.state(theta, np.zeros(theta.shape[1]))
         if not self.objective.intercept:
             return direction
@@ -83,7 +84,7 @@ class Curvature:
         return self._pulled(self.objective.adjoint)
 
     def centring(self, pulled_centre: Array) -> Array:
-        """c with c'v the intercept that follows the weights whose product with ``centre`` is pulled_centre'v."""
+        """c such that c'v is the intercept that follows, if v are coordinates in which ``centre`` is pulled_centre."""
         return -pulled_centre[:, 0] * self._inverse_of_constants[0, 0]
 
     @cached_property
@@ -97,14 +98,14 @@ class Curvature:
         return self._pulled(self.objective.squares)
 
     def _pulled(self, product: Product) -> Array:
-        """A product with the diagonal of phi''; with several outputs it only makes a preconditioner."""
+        """A product with the diagonal of phi''. With several outputs, it is used only for preconditioning."""
         if not self.in_single_precision:
             return product.times(self.rows)
         unit = power_of_two(float(self.rows.max()))
         return np.asarray(unit * product.times((self.rows / unit).astype(np.float32)).astype(float))
 
     def _rows_like(self, dtype: Any) -> Array:
-        """The diagonal of phi'' in a precision."""
+        """The diagonal of phi'' in the given precision."""
         return self.rows if dtype == np.float64 else self._single_rows
 
     @cached_property
@@ -113,22 +114,22 @@ class Curvature:
 
     @property
     def in_single_precision(self) -> bool:
-        """Whether products in single precision are offered, and cheaper: for large dense data, or several outputs."""
+        """Whether single-precision products are available and cheaper: for large dense data, or several outputs."""
         objective = self.objective
         if objective.dense is not None:
             return objective.has_single
         return objective.shape[1] > 1 and objective.forward.compiled is not None and objective.within_single
 
     def diagonal(self) -> tuple[Array, Array]:
-        """Its diagonal with the intercepts as further variables, up to entries off the diagonal of phi''."""
+        """The diagonal of the Hessian in weights and intercepts, with phi'' replaced by its diagonal."""
         return self._of_data + 2.0 * self.objective.quadratic.diagonal[:, None], self._total
 
     @cached_property
     def centred_data(self) -> Array:
-        """The diagonal of the part of the data, the intercepts following, or nearly so.
+        """The diagonal of X'phi''X after the intercepts follow, possibly approximate.
 
-        Of dense or few data it is that of the first point in proportion: it makes a preconditioner, for which a pass
-        over the squares of X at each point would be dear.
+        For dense or small data, the diagonal at the first point is rescaled. It is used only for preconditioning, and a
+        pass over the squares of X at each point would be too expensive.
         """
         objective, total = self.objective, float(self._total.sum())
         if not objective.has_nearly_diagonal or objective.wants_diagonal or not total > 0:
@@ -146,13 +147,13 @@ class Curvature:
         return np.maximum(of_data - taken, LEAST_CENTRED * of_data)
 
     def centred_diagonal(self, without: PivotedRows | None = None) -> Array:
-        """Its diagonal with the intercepts following, or nearly so; without those rows of the quadratic part."""
+        """The (approximate) diagonal of the Hessian after the intercepts follow; ``without`` omits pivoted rows."""
         quadratic = self.objective.quadratic
         fixed = quadratic.diagonal if without is None else quadratic.rest_diagonal
         return self.centred_data + 2.0 * fixed[:, None]
 
     def times(self, p: Array, without: PivotedRows | None = None) -> Array:
-        """The Hessian times p; without those rows of the quadratic part."""
+        """The Hessian times p; ``without`` omits these pivoted rows of the quadratic part."""
         out = self.times_data(p)
         if without is None:
             self.objective.quadratic.add(p, 2.0, out)
@@ -161,7 +162,7 @@ class Curvature:
         return out
 
     def times_data(self, p: Array) -> Array:
-        """X'phi''X p, the intercepts following."""
+        """X'phi''X p, where the intercepts follow."""
         objective = self.objective
         if objective.compiled is not None:
             out = np.zeros_like(p)

@@ -1,7 +1,7 @@
-"""L-BFGS with diagonal scaling: the simple second solver for smooth losses plus quadratic penalties.
+"""L-BFGS with diagonal scaling: a simple second solver for smooth losses plus quadratic penalties.
 
-Nocedal's two-loop recursion (1980) in the coordinates v = diag(H)^(1/2) theta, H the Hessian at an early point, and a
-line search that is a Newton method in one variable. ``scaled=False`` is the plain method that papers report.
+The two-loop recursion of Nocedal (1980) in the coordinates v = diag(H)^(1/2) theta, where H is the Hessian at an early
+point. The line search is a Newton method in one variable. ``scaled=False`` gives the plain method used in papers.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from cvxstructreg.solvers.smooth.preconditioners import inverse_root
 from cvxstructreg.solvers.smooth.smooth_objective import NEEDS, SmoothObjective, Span, State
 from cvxstructreg.solvers.solver import Solver
 
-#: Iterations at which weights are scaled anew: the curvature at the start is far from that at the optimum.
+#: Iterations at which the weights are rescaled: the curvature at the start is far from that at the optimum.
 RESCALE_AT = (10, 40)
-#: The least curvature that counts, as a part of that at scores of zero: the squared hinge has none at kept margins.
+#: A floor of the curvature, relative to that at zero scores. The squared hinge has no curvature where margins are met.
 LEAST_CURVATURE = 1e-6
 
 
 def run(problem: Problem, start: Iterate, tol: float, memory: int = 10, scaled: bool = True) -> Iterator[Iterate]:
-    """``memory`` is the number of pairs kept; ``scaled`` whether weights are scaled by the curvature."""
+    """``memory`` is the number of correction pairs; ``scaled`` says whether weights are scaled by the curvature."""
     if memory < 1:
         raise ValueError(f"memory must be at least 1, got {memory}")
     objective = SmoothObjective(problem)
@@ -49,7 +49,7 @@ def run(problem: Problem, start: Iterate, tol: float, memory: int = 10, scaled: 
             if not pairs:
                 yield Iterate(at.theta, at.b, exhausted=True)
                 return
-            pairs.clear()  # go on with the gradient alone
+            pairs.clear()  # restart with the gradient
             continue
         at, value, before = objective.state(at.theta + move.theta, at.b + move.b), span.best, gradient
         gradient = _pulled(objective, at, scaling)
@@ -77,13 +77,13 @@ def _pulled(objective: SmoothObjective, at: State, scaling: Array | None) -> Arr
 
 
 def _unpacked(x: Array, scaling: Array | None) -> tuple[Array, Array]:
-    """Weights and intercepts of scaled coordinates."""
+    """The weights and intercepts for a point in scaled coordinates."""
     x = x if scaling is None else scaling * x
     return x[:-1], x[-1]
 
 
 def _inverse_times(pairs: deque[tuple[Array, Array]], g: Array) -> Array:
-    """The two-loop recursion: the inverse Hessian by pairs (s, y) of steps and changes of the gradient, times g."""
+    """The two-loop recursion: the inverse Hessian, approximated by pairs (step, change of gradient), times g."""
     q = g.copy()
     shares = []
     for s, y in reversed(pairs):

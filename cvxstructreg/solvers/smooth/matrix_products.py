@@ -1,4 +1,4 @@
-"""Products with sparse and dense matrices: compiled where that pays, for one column or several."""
+"""Products with sparse and dense matrices, for one or several columns; compiled where that pays off."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.units import power_of_two
 from cvxstructreg.runtime.lazy import cached_property
 
-#: From this many stored entries on, compiled products pay for loading the compiler.
+#: From this many stored entries on, compiled products make up for the time of loading the compiler.
 COMPILE_FROM = 50_000
-#: Bytes of a block of rows of dense data, and rows below which blocks do not pay.
+#: Bytes of a block of rows of dense data, and the number of rows below which blocks do not pay off.
 BLOCK, LEAST_ROWS = 1 << 19, 16
 
 
@@ -48,14 +48,14 @@ class GramProduct:
 
 
 class DenseRows:
-    """A dense matrix A in blocks of rows that stay in the cache from A p to A'u, in double or single precision."""
+    """A dense matrix A in double or single precision. Blocks of rows stay in the cache between A p and A'u."""
 
     def __init__(self, matrix: Array) -> None:
         self._double = matrix
 
     @cached_property
     def _copy(self) -> tuple[Any, Array]:
-        """A copy in single precision, and the squared norms of its columns while it is in the cache."""
+        """A copy in single precision, and the squared norms of its columns, computed while a block is in the cache."""
         n, d = self._double.shape
         single, squares = np.empty_like(self._double, dtype=np.float32), np.zeros(d)
         with np.errstate(over="ignore", under="ignore"):
@@ -71,11 +71,11 @@ class DenseRows:
 
     @cached_property
     def single_norms(self) -> Array:
-        """The norms of the columns, to single precision."""
+        """The norms of the columns, accurate to single precision."""
         return np.asarray(np.sqrt(self._copy[1]))
 
     def _rows(self, itemsize: int) -> int:
-        """Rows in a block."""
+        """The number of rows in a block."""
         n, d = self._double.shape
         size = BLOCK // (d * itemsize)
         return n if size < LEAST_ROWS else size
@@ -89,11 +89,11 @@ class DenseRows:
         return total[:, None]
 
     def times(self, p: Array, single: bool = False) -> Array:
-        """A p, in single precision if wanted."""
+        """A p, optionally in single precision."""
         return _in_single(self._single, p) if single else np.asarray(self._double @ p)
 
     def pull(self, u: Array, single: bool = False) -> Array:
-        """A'u, in single precision if wanted."""
+        """A'u, optionally in single precision."""
         return _in_single(self._single.T, u) if single else np.asarray(self._double.T @ u)
 
     def gram(self, weights: Array, p: Array, shift: float) -> Array:
@@ -113,13 +113,13 @@ class DenseRows:
 
 
 def _in_single(matrix: Any, p: Array) -> Array:
-    """A p in single precision, whose range is narrow: p is made about 1 first."""
+    """A p in single precision; p is first scaled to about 1, because the range of single precision is narrow."""
     unit = power_of_two(float(np.abs(p).max(initial=0.0)))
     return np.asarray(unit * (matrix @ (p / unit).astype(np.float32)).astype(float))
 
 
 class Product:
-    """A p for a matrix A, dense or sparse; compiled where A is sparse and p has several columns."""
+    """A p for a dense or sparse matrix A; compiled if A is sparse and p has several columns."""
 
     def __init__(self, matrix: Any) -> None:
         self.matrix = matrix
@@ -149,7 +149,7 @@ class Product:
 
 
 def squared(matrix: Any) -> Any:
-    """The squares of the entries, of a sparse matrix with the same indices."""
+    """The squares of the entries; the result of a sparse matrix shares its indices."""
     return matrix._with_data(matrix.data**2, copy=False) if sp.issparse(matrix) else matrix**2
 
 
@@ -159,7 +159,7 @@ def by_rows(matrix: Any) -> Any:
 
 
 class CompiledRows:
-    """A CSR matrix A in the types of the compiled loops."""
+    """A CSR matrix A with the data types of the compiled loops."""
 
     def __init__(self, matrix: Any) -> None:
         from cvxstructreg.solvers.smooth import compiled_newton
@@ -189,7 +189,7 @@ class CompiledRows:
 
 
 def _compile(matrix: Any) -> bool:
-    """Whether compiled products pay: always once the compiler is there, else for large matrices only."""
+    """Whether compiled products pay off: always if the compiler is loaded, else only for large matrices."""
     if not sp.issparse(matrix) or matrix.format != "csr" or matrix.nnz >= 2**31:
         return False
     return matrix.nnz >= COMPILE_FROM or "cvxstructreg.solvers.smooth.compiled_newton" in sys.modules

@@ -1,15 +1,17 @@
 """Coordinates in which the Newton system is well conditioned: theta = G^-1 v, with G'G close to the Hessian H.
 
 :class:`Diagonal` takes G from the diagonal of H. :class:`Triangular` is for factors with a dominant entry in each
-row, such as the networks N = I - P. There ``H = F'F + Delta`` with F = sqrt(2) N and Delta the rest (data, ridge),
-which is close to its diagonal. The matrix ``B = F + S``, S = diag(Delta)^(1/2), has B'B = H up to cross terms (at most
-a factor of two where F and S commute), and its condition number is only the square root of that of H. With the
-unknowns sorted by how many rows mention them, rare ones first, most of B lies above the diagonal (a rare word's
-neighbours are commoner words), so that G, the upper triangle of B, stands for B: no factorisation, no fill. Conjugate
-gradient steps to reduce a residual by 10^4 on a network of 12,000 words with 25 neighbours each, alpha / beta = 10,
-1,000, 10,000: 36, 57, 117; with the diagonal 40, 176, 392.
+row, such as the networks N = I - P. Then ``H = F'F + Delta`` with F = sqrt(2) N, and the rest Delta (data, ridge) is
+close to its diagonal. The matrix ``B = F + S`` with S = diag(Delta)^(1/2) has B'B = H up to cross terms (at most a
+factor of two if F and S commute), and its condition number is only the square root of that of H. The unknowns are
+sorted by the number of rows that contain them, rare ones first. Then most of B lies above the diagonal, since the
+neighbours of a rare word are more frequent words. So G, the upper triangle of B, approximates B without factorisation
+and fill-in.
 
-As F = G + L - S, a product with G^-T H G^-1 takes the same passes over F as one with H (Eisenstat 1981).
+Conjugate gradient steps to reduce a residual by 10^4 on a network of 12,000 words with 25 neighbours each, for
+alpha / beta = 10, 1,000, 10,000: 36, 57, 117 with Triangular, and 40, 176, 392 with Diagonal.
+
+Since F = G + L - S, a product with G^-T H G^-1 takes as many passes over F as one with H (Eisenstat 1981).
 """
 
 from __future__ import annotations
@@ -27,16 +29,16 @@ from cvxstructreg.runtime.lazy import cached_property
 if TYPE_CHECKING:
     from cvxstructreg.solvers.smooth.curvature import Curvature
 
-#: S = SHIFT * diag(Delta)^(1/2): less than one, as B'B has its cross terms on top of H.
+#: S = SHIFT * diag(Delta)^(1/2). SHIFT is less than one, because the cross terms make B'B larger than H.
 SHIFT = 0.7
-#: Where the rest is a larger part of most of the diagonal than this, the diagonal does as well, at less cost.
+#: If Delta exceeds this part of the diagonal of F'F for half of the unknowns, Diagonal is as good and cheaper.
 MOST_REST = 1 / 40
-#: With rows for fewer of the columns than this the diagonal does as well.
+#: If fewer than this part of the columns have a row with a dominant entry, Diagonal is as good.
 LEAST_SHARE = 0.5
 
 
 class Diagonal:
-    """G = diag(H)^(1/2). Its products take single precision where the curvature does: then of G times ``unit``."""
+    """G = diag(H)^(1/2). Single-precision products are in the scaled coordinates of ``unit`` * G."""
 
     def __init__(self, curvature: Curvature) -> None:
         self.curvature = curvature
@@ -59,20 +61,20 @@ class Diagonal:
         return (self.inverse / self.unit).astype(np.float32)
 
     def residual(self, q: Array) -> Array:
-        """G'q, the residual of the weights that has the coordinates q."""
+        """G'q, the residual q in the coordinates of the weights."""
         return q / self._like(q)
 
     def times(self, v: Array) -> Array:
         """G^-T H G^-1 v."""
         if v.dtype == np.float64:
             return self.pull(self.curvature.times(self.to_weights(v)))
-        bent = self.curvature.times(self.to_weights(v))  # which may come in double precision
+        bent = self.curvature.times(self.to_weights(v))  # may be in double precision
         bent *= self.unit**2
         return np.asarray(self._single * bent, dtype=np.float32)
 
     @cached_property
     def compiled(self) -> tuple[tuple[Any, ...], int] | None:
-        """What the compiled loop takes, and the entries it runs through: for data, one sparse factor and a ridge."""
+        """Arguments of the compiled loop, and its cost in entries; None unless M is one sparse factor and a ridge."""
         objective = self.curvature.objective
         quadratic = objective.quadratic
         if objective.compiled is None or not quadratic.is_one_product:
@@ -88,7 +90,7 @@ class Diagonal:
 
 
 class PivotedRows:
-    """Rows of a sparse factor with a dominant entry in a column of their own, sorted; and the others, ``rest``.
+    """Rows of a sparse factor, one per column, each with its dominant entry there, in order; ``rest`` are the others.
 
     Dominant entries keep triangular solves from growing.
     """
@@ -98,7 +100,7 @@ class PivotedRows:
         pivot = _pivots(factor)
         row_of = np.full(d, -1, dtype=np.int64)
         candidates = np.flatnonzero(pivot >= 0)[::-1]
-        row_of[pivot[candidates]] = candidates  # the first row of each pivot wins
+        row_of[pivot[candidates]] = candidates  # in reverse order, so that the first row of each pivot is kept
         chosen = row_of[row_of >= 0]
         self.share = len(chosen) / d
         others = np.ones(m, dtype=bool)
@@ -120,7 +122,7 @@ class PivotedRows:
         self.lower = _entries(matrix, rows, columns < rows)
 
     def scaled(self, scale: float) -> PivotedRows:
-        """The same of the factor times a positive number."""
+        """The same rows for the factor times a positive number."""
         result = copy.copy(self)
         result.rest, result.pivots = scale * self.rest, scale * self.pivots
         result.upper = (*self.upper[:2], scale * self.upper[2])
@@ -129,7 +131,7 @@ class PivotedRows:
 
 
 def _pivots(factor: Any) -> np.ndarray:
-    """For each row the column of its largest entry if that is as large as the others together, else -1."""
+    """For each row, the column of its largest entry if that outweighs the sum of the others, else -1."""
     m = factor.shape[0]
     pivot = np.full(m, -1, dtype=np.int64)
     filled = np.flatnonzero(np.diff(factor.indptr))
@@ -147,14 +149,14 @@ def _pivots(factor: Any) -> np.ndarray:
 
 
 def _entries(matrix: Any, rows: np.ndarray, kept: np.ndarray) -> tuple[Any, Any, Any]:
-    """CSR arrays of the kept entries, row t being that of the t-th unknown in order."""
+    """CSR arrays of the kept entries; row t belongs to the t-th unknown in the order."""
     counts = np.bincount(rows[kept], minlength=matrix.shape[1])
     indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
     return indptr, matrix.indices[kept].astype(np.uint32), np.ascontiguousarray(matrix.data[kept], dtype=np.float64)
 
 
 class Triangular:
-    """G = D + U, the upper triangle of F + S; one for each output, as the data differ."""
+    """G = D + U, the upper triangle of F + S. The diagonal S differs between outputs."""
 
     def __init__(self, curvature: Curvature, rows: PivotedRows) -> None:
         from cvxstructreg.solvers.smooth import compiled_newton
@@ -162,7 +164,7 @@ class Triangular:
         self.curvature, self.rows, self._compiled = curvature, rows, compiled_newton
         shift = 1.0 / inverse_root(curvature.centred_diagonal(rows))
         pivots = rows.pivots[:, None]
-        # a column without row has nothing but its diagonal, which is then exact
+        # a column without a row has only its diagonal entry, which is then exact
         self.shift = np.where(pivots > 0, SHIFT * shift, shift)
         self.inverse = 1.0 / (pivots + self.shift)
 
@@ -185,7 +187,7 @@ class Triangular:
         return x
 
     def residual(self, q: Array) -> Array:
-        """G'q, the residual of the weights that has the coordinates q."""
+        """G'q, the residual q in the coordinates of the weights."""
         out = np.zeros_like(q)
         self._compiled.multiply_upper_transposed(*self.rows.upper, self.rows.order, self.inverse, q, out)
         return out
@@ -202,7 +204,7 @@ class Triangular:
 
     @cached_property
     def compiled(self) -> tuple[tuple[Any, ...], int] | None:
-        """What the compiled loop takes: where nothing but the data and a ridge is added to F'F."""
+        """Arguments of the compiled loop, and its cost in entries; None unless Delta is only the data and a ridge."""
         objective, rows = self.curvature.objective, self.rows
         if objective.compiled is None or not objective.quadratic.rest_is_diagonal:
             return None
@@ -214,13 +216,13 @@ class Triangular:
 
 
 def inverse_root(diagonal: Array) -> Array:
-    """1 / sqrt(diagonal), bounded."""
+    """1 / sqrt(diagonal), with a floor for entries that are nearly zero."""
     floor = 1e-14 * max(float(diagonal.max(initial=0.0)), 1e-280)
     return np.asarray(1.0 / np.sqrt(np.maximum(diagonal, floor)))
 
 
 def coordinates(curvature: Curvature) -> Diagonal | Triangular:
-    """The coordinates for a Hessian: triangular where the factor outweighs the rest, and has the rows for it."""
+    """The coordinates for a Hessian: triangular if the factor outweighs the rest and has enough pivoted rows."""
     quadratic = curvature.objective.quadratic
     by_factor = 2.0 * quadratic.factor_diagonal[:, None]
     rest = curvature.centred_diagonal() - by_factor

@@ -1,4 +1,4 @@
-"""The quadratic part of the weights, as the second-order solvers multiply with it."""
+"""The matrix M of all quadratic terms on the weights, with fast products for the second-order solvers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PIVOTED: WeakKeyDictionary[QuadraticForm, PivotedRows] = WeakKeyDictionary()
 
 
 class QuadraticPart:
-    """M = N'N + diag(weights) + others: one sparse factor N with scaled rows, a diagonal, and what is neither."""
+    """M = N'N + diag(weights) + others: one sparse factor N with scaled rows, a diagonal, and all other forms."""
 
     def __init__(self, parts: NormalForm) -> None:
         d = parts.model.n_weights
@@ -34,7 +34,7 @@ class QuadraticPart:
             else:
                 self.others.append(scaled)
         self._column, self._has_weights = self.weights[:, None], bool(self.weights.any())
-        # with eliminated variables this is an upper bound, which serves a preconditioner as well
+        # an upper bound if variables were eliminated, which is good enough for a preconditioner
         self.factor_diagonal = sum((x.scale * x.form.main_diagonal for x in self.factored), np.zeros(d))
         self.diagonal = sum((x.scale * x.form.main_diagonal for x in self.others), self.weights + self.factor_diagonal)
         factors = [np.sqrt(scaled.scale) * scaled.form.factor for scaled in self.factored]
@@ -48,10 +48,10 @@ class QuadraticPart:
 
     @cached_property
     def pivoted(self) -> PivotedRows | None:
-        """The rows of sqrt(2) N that make triangular coordinates, where that pays."""
+        """The rows of sqrt(2) N for triangular coordinates, if these pay off."""
         if self.product is None or not self.product.compiled:
             return None
-        if len(self.factored) == 1:  # as along a path, where strengths change and the network does not
+        if len(self.factored) == 1:  # cached for regularization paths, where only the strength changes
             form, scale = self.factored[0].form, self.factored[0].scale
             if form not in _PIVOTED:
                 _PIVOTED[form] = PivotedRows(form.factor)
@@ -76,7 +76,7 @@ class QuadraticPart:
         """The diagonal of M without the pivoted rows."""
         assert self.pivoted is not None
         without = self.diagonal - self.factor_diagonal + 0.5 * squared_columns(self.pivoted.rest)
-        return np.maximum(without, self.weights)  # round-off may have taken the last digits of a small ridge
+        return np.maximum(without, self.weights)  # cancellation may have destroyed a small ridge
 
     def apply(self, p: Array) -> Array:
         """M p."""

@@ -1,4 +1,4 @@
-"""The curvature phi''(F) of the terms of the scores: its diagonal and its products, prepared once for a point."""
+"""The curvature phi''(F) of the terms on the scores: its diagonal and products, prepared once for each point."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
 
-#: The diagonal of a Hessian known by products alone is exact up to this many outputs, and estimated beyond.
+#: If a Hessian offers products only, its diagonal is exact up to this many outputs, and estimated beyond.
 EXACT_OUTPUTS = 4
 
 
@@ -22,7 +22,7 @@ class ScoreCurvature:
         self.shape = scores.shape
 
     def diagonal(self) -> Array:
-        """The diagonal, n x k; entries that a map K mixes are taken as if they were not."""
+        """The diagonal, n x k. For a map K that mixes rows, only the diagonal of the atom's Hessian is used."""
         total = np.zeros(self.shape)
         for scaled in self._forms:
             total += 2.0 * scaled.scale * scaled.form.main_diagonal[:, None]
@@ -31,7 +31,7 @@ class ScoreCurvature:
         return total
 
     def between_constants(self) -> Array:
-        """The k x k matrix of 1'phi''(F) 1, for scores that are the same in all rows."""
+        """The k x k matrix 1'phi''(F) 1: the curvature along scores that are equal in all rows."""
         k = self.shape[1]
         total = np.zeros((k, k))
         for scaled in self._forms:
@@ -112,7 +112,7 @@ class PieceCurvature:
 
 
 def _diagonal_by_products(piece: Piece, z: Array) -> Array:
-    """The diagonal of the Hessian of an atom that is a sum over rows and offers no more than products."""
+    """The diagonal of the Hessian of an atom that is a sum over rows and offers only Hessian products."""
     k = z.shape[1]
     if k <= EXACT_OUTPUTS:
         columns = []
@@ -121,6 +121,6 @@ def _diagonal_by_products(piece: Piece, z: Array) -> Array:
             p[:, j] = 1.0
             columns.append(piece.atom.hessp(z, p)[:, j])
         return np.maximum(np.column_stack(columns), 0.0)
-    # r * (H r) has the diagonal of H as its mean over random signs r
+    # the mean of r * (H r) over random sign vectors r is the diagonal of H
     signs = np.random.default_rng(0).choice([-1.0, 1.0], size=z.shape)
     return np.maximum(signs * piece.atom.hessp(z, signs), 0.0)

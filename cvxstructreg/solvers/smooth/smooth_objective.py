@@ -1,9 +1,9 @@
-"""The objective of the second-order solvers: smooth terms of the scores plus quadratic terms of the weights.
+"""The objective of the second-order solvers: smooth terms on the scores plus quadratic terms on the weights.
 
     P(theta, b) = phi(F) + <theta, M theta>,   F = X theta + 1 b'
 
-A :class:`State` keeps F and M theta with the point, so that moving along directions whose images are known costs no
-product with X or M.
+A :class:`State` stores F and M theta with the point. A move along directions with known images then needs no product
+with X or M.
 """
 
 from __future__ import annotations
@@ -22,18 +22,20 @@ from cvxstructreg.solvers.smooth.matrix_products import DenseRows, Product, by_r
 from cvxstructreg.solvers.smooth.quadratic_part import QuadraticPart
 from cvxstructreg.solvers.smooth.score_curvature import ScoreCurvature
 
-#: What the solvers of this form need of a problem.
+#: What solvers for this objective require of a problem.
 NEEDS = (ScoresCan((("grad", "hessp"),), "second derivatives"), Quadratic())
 
-#: Dense data of so many entries are multiplied in single precision where that will do, if the norms of all columns are
-#: between 1 / SINGLE_RANGE and SINGLE_RANGE.
+#: Dense data with at least SINGLE_FROM entries are multiplied in single precision where that is accurate enough, if the
+#: norms of all columns are between 1 / SINGLE_RANGE and SINGLE_RANGE.
 SINGLE_FROM, SINGLE_RANGE = 500_000, 1e12
-#: The least variance of a column, relative to its mean square, at which that is so with intercepts.
+#: With intercepts, single precision also requires each column to have this variance, relative to its mean square.
 LEAST_VARIANCE = 1e-3
 #: The part of the allowed gap that round-off may cost.
 NEGLIGIBLE = 0.1
-#: Minimising over a few directions ends with a step that gains less than this part of the whole.
+#: The search over a few directions ends with a step that gains less than this part of the total gain.
 LEAST_GAIN = 0.1
+#: How often a step of this search is halved at most.
+MOST_HALVINGS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +57,7 @@ class State:
         )
 
     def to(self, other: State) -> State:
-        """The direction from here to there."""
+        """The direction from this point to another."""
         return State(other.theta - self.theta, other.b - self.b, other.scores - self.scores, other.pulled - self.pulled)
 
 
@@ -77,19 +79,19 @@ class SmoothObjective:
         )
         self.compiled = self.forward.compiled if self.rowwise else None
         self.dense = DenseRows(self.design) if self.rowwise and isinstance(self.design, np.ndarray) else None
-        self.first_diagonal: Array | None = None  # of the data, the intercepts following, at the first point
-        self.wants_diagonal = False  # whether it is worth while to have that of each point
-        self.rough = False  # whether images and gradients are computed in single precision for now
+        self.first_diagonal: Array | None = None  # the diagonal of the data part of the Hessian at the first point
+        self.wants_diagonal = False  # whether to compute this diagonal at every point
+        self.rough = False  # whether images and gradients are currently computed in single precision
 
     @cached_property
     def has_single(self) -> bool:
-        """Whether dense data are large enough for a copy in single precision to pay, and within its range."""
+        """Whether dense data are large enough for a single-precision copy to pay off, and within its range."""
         if self.dense is None or self.design.size < SINGLE_FROM:
             return False
         norms = self.dense.single_norms
         within = bool(norms.max() <= SINGLE_RANGE and norms[norms > 0].min(initial=1.0) >= 1.0 / SINGLE_RANGE)
         if within and self.intercept:
-            # the intercepts take the means away: what is left must have digits
+            # the intercepts remove the means: the remainder must be well above round-off
             sums = self.dense.pull(np.ones((len(self.design), 1)), single=True)[:, 0]
             within = bool(np.all(sums**2 <= (1.0 - LEAST_VARIANCE) * len(self.design) * norms**2))
         if within:
@@ -103,9 +105,9 @@ class SmoothObjective:
         return 1.0 / SINGLE_RANGE <= largest <= SINGLE_RANGE
 
     def single_will_do(self, at: State, allowed: float) -> bool:
-        """Whether round-off of single precision, at this point, costs far less than a gap of ``allowed``.
+        """Whether single-precision round-off costs far less than a gap of ``allowed`` at this point.
 
-        Errors e of the scores cost 1/2 e'phi''e, an error r of the gradient 1/4 r'M^-1 r.
+        An error e of the scores costs 1/2 e'phi''e, and an error r of the gradient costs 1/4 r'M^-1 r.
         """
         ridge = self.parts.ridge
         if not self.has_single or not ridge.min() > 0:
@@ -126,7 +128,7 @@ class SmoothObjective:
 
     @property
     def has_nearly_diagonal(self) -> bool:
-        """Whether the diagonal of the first point serves the others in proportion: one output, dense or few data."""
+        """Whether the diagonal at the first point may be rescaled for other points: one output, dense or small data."""
         return self.rowwise and (self.dense is not None or self.design.nnz < matrix_products.COMPILE_FROM)
 
     def data_diagonal(self, rows: Array) -> Array:
@@ -147,7 +149,7 @@ class SmoothObjective:
         return State(theta, b, self.image(theta) + b, self.quadratic.apply(theta))
 
     def exactly(self, at: State) -> State:
-        """The same point, its images computed anew in double precision."""
+        """The same point, with its images recomputed in double precision."""
         self.rough = False
         return self.state(at.theta, at.b)
 
@@ -167,19 +169,11 @@ class SmoothObjective:
         return self.pull(slope) + 2.0 * at.pulled, grad_b
 
 
-def minimise_over(
-    objective: SmoothObjective, at: State, value: float, directions: list[State], max_steps: int = 8
-) -> tuple[State, float]:
-    """The minimum of P over ``at`` plus the span of the directions, and its value."""
-    span = Span(objective, at, value, directions)
-    return at.plus(span.minimise(max_steps)), span.best
-
-
 class Span:
-    """P over a point plus the span of a few directions: with images known, a step costs a few passes over the scores.
+    """P over a point plus the span of a few directions with known images; a step costs a few passes over the scores.
 
-    ``whole`` is the value after the whole first direction, with which the search begins, and ``best`` the lowest one,
-    which is reached with these ``shares`` of the directions.
+    The search begins with the full first direction. ``whole`` is the value there, ``best`` is the lowest value found,
+    and ``shares`` are the coefficients of the directions that reach it.
     """
 
     def __init__(self, objective: SmoothObjective, at: State, value: float, directions: list[State]) -> None:
@@ -201,7 +195,7 @@ class Span:
         return scores, self.objective.score_value(scores) + quadratic
 
     def minimise(self, max_steps: int = 8) -> State:
-        """The move to the minimum, by damped Newton steps."""
+        """The move to the minimiser over the span, by damped Newton steps."""
         m = len(self.directions)
         c, trial = np.zeros(m), np.eye(m)[0]
         for count in range(max_steps):
@@ -209,7 +203,7 @@ class Span:
             if count == 0:
                 self.whole = reached
             halvings = 0
-            while not reached < self.best and halvings < 30:
+            while not reached < self.best and halvings < MOST_HALVINGS:
                 trial, halvings = 0.5 * (trial + c), halvings + 1
                 scores, reached = self._at(trial)
             if not reached < self.best:
