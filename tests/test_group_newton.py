@@ -416,7 +416,7 @@ def test_restriction(flat, join_singles):
     np.testing.assert_allclose(norms.lam, lam)
     pull, bound = rng.normal(size=10), np.full(4, 0.1)
     left, old = pull.copy(), q.copy()
-    norms.hand_back(left, bound, q)
+    norms.distribute_multipliers(left, bound, q)
     np.testing.assert_allclose(left, pull - flat["E"].T @ q, atol=1e-14)
     rest = pull[chosen].copy()
     np.subtract.at(rest, norms.indices.astype(int), norms.y)

@@ -245,7 +245,7 @@ def test_refusals_say_why():
         "requires a single output, but the problem has 2": csr.Squared(np.column_stack([target, target])) + csr.L1(),
         "hess_diag": csr.Hinge(y) + csr.L1(),
         "separable": csr.Logistic(y) + csr.L1() + csr.GroupLasso(groups),
-        "no L1": csr.Logistic(y) + csr.Ridge(),
+        "neither L1 nor a bound": csr.Logistic(y) + csr.Ridge(),
         "virtual": csr.Logistic(y) + csr.L1() + csr.Laplacian(virtual),
         "other term": csr.Logistic(y) + csr.L1() + csr.Ridge().on_scores(),
     }

@@ -2,8 +2,9 @@
 
     g'Xd + 1/2 (Xd)'H(Xd) + 1/2 (w + d)'Q(w + d) + R(w + d)
 
-with g and H the derivatives of the loss by the scores and R the absolute values and norms. The passes over the groups
-and the conjugate gradients are in ``compiled_group_descent``, or without numba in ``plain_group_descent``.
+Here g and H are the first and second derivatives of the loss with respect to the scores, and R is the sum of L1 terms
+and group norms. The passes over the groups are in ``compiled_group_descent``, or without numba in
+``plain_group_descent``.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers.groups.disjoint_blocks import Blocks, Ints, ratio
 
-#: Passes over the groups that are not at zero before a jump; steps of conjugate gradients and halvings of a jump.
+#: Passes over the nonzero groups before a jump; limits of the conjugate gradient steps and of the halvings of a jump.
 SETTLING, MOST_CG, HALVINGS = 2, 100, 6
 
 
 class Given:
-    """What stays the same for all models of one problem, and room to compute in."""
+    """The data shared by all models of one problem, and scratch space."""
 
     def __init__(self, compiled: ModuleType, X: Any, Q: Any, blocks: Blocks, sizes: Array, squares: Array) -> None:
         self.compiled, self.X, self.blocks, self.squares = compiled, X, blocks, squares
@@ -35,7 +36,7 @@ class Given:
 
 
 class BlockModel:
-    """The model at a point over the chosen groups; ``w`` and ``Qw`` are the point that it is moved to."""
+    """The model at a point over the chosen groups; ``w`` and ``Qw`` are its current minimiser."""
 
     def __init__(self, given: Given, chosen: Ints, hess: tuple[Array, Array, Array], g: Array, w: Array, Qw: Array):
         self.given, self.chosen, self.hess, self.k = given, chosen, hess, given.blocks.k
@@ -48,7 +49,7 @@ class BlockModel:
         given.compiled.curvatures(*how, given.diagonal, least, given.curvature, given.centre)
 
     def descend(self, chosen: Ints, tol: float, passes: int) -> float:
-        """Passes over the groups until no step is larger than ``tol``; returns the largest of the last pass."""
+        """Passes over the groups until no step exceeds ``tol``; returns the largest step of the last pass."""
         given = self.given
         worst, done = given.compiled.descend(
             given.X, given.Q, given.layout, chosen, self.hess, self.k, given.curvature, given.centre, given.factors,
@@ -58,26 +59,26 @@ class BlockModel:
         return float(worst)
 
     def minimise(self, tol: float, max_passes: int) -> None:
-        """Passes over all groups, a few over those that are not at zero, a jump to their minimum, and so on."""
+        """Repeat: a pass over all groups, a few passes over the nonzero groups, and a jump to their minimum."""
         while self.passes < max_passes and self.descend(self.chosen, tol, 1) > tol and not deadline.passed():
             moving = self.moving()
             if self.descend(moving, tol, SETTLING) > tol:
                 self.jump(moving, 0.5 * tol)
 
     def moving(self) -> Ints:
-        """The chosen groups that are not at zero, or that nothing holds there."""
+        """The chosen groups that are nonzero or have no penalty."""
         part, flat = self.part
         free = (self.w[flat] != 0.0) | ((part.lam == 0.0) & (part.radii == 0.0)[part.group])
         return self.chosen[part.sums(free.astype(float)) > 0.0]
 
     def jump(self, chosen: Ints, tol: float) -> None:
-        """A Newton step of all weights that are not held at zero, as far as their signs stay and the model falls."""
+        """A Newton step of all weights away from kinks, shortened so that signs stay and the model decreases."""
         surface = Surface(self, chosen)
         if surface.kept.any() and surface.error(surface.slope) > tol:
             self._take(surface, *surface.newton_step(tol))
 
     def _take(self, surface: Surface, p: Array, scores: Array) -> None:
-        """The longest part of the step, halved again and again, that lowers the model."""
+        """Halve the step until the model decreases, then take it."""
         part, v, matrix = surface.part, surface.v, self.given.matrix
         kinked = (part.lam > 0.0) & (v * p < 0.0)
         t = min(1.0, float(np.min(-v[kinked] / p[kinked], initial=1.0)))
@@ -89,7 +90,7 @@ class BlockModel:
         before = part.value(v)
         for _ in range(HALVINGS):
             new = v + t * p
-            # the one that has stopped the step is at zero up to round-off
+            # the weight that limits the step is zero up to round-off
             new[(part.lam > 0.0) & (np.abs(new) <= 1e-14 * np.abs(v))] = 0.0
             if t * along + 0.5 * t * t * second + part.value(new) < before:
                 self.w[surface.flat] = new
@@ -107,16 +108,16 @@ class BlockModel:
         return np.asarray(direct * scores - root * np.sum(root * scores, axis=1, keepdims=True))
 
     def change(self) -> tuple[Array, Array]:
-        """By how much the scores and the intercepts change from where the model was made."""
+        """The change of the scores and of the intercepts from the point where the model was built."""
         given, shift, change = self.given, -(self.hess[2] @ self.total), np.zeros_like(self.r)
         given.compiled.add_columns(given.X, given.layout, self.chosen, self.w - self.start, self.k, change)
         return change.reshape(-1, self.k) + shift, shift
 
 
 class Surface:
-    """The model near its point on the weights that are not held at zero, where it is smooth: slope and Hessian.
+    """Slope and Hessian of the model on the weights away from kinks, where the model is smooth.
 
-    A group has the Hessian c (I - u u') / ||w_g|| of its norm there, with u = w_g / ||w_g||.
+    The norm of a group has the Hessian c (I - u u') / ||w_g|| there, with u = w_g / ||w_g||.
     """
 
     def __init__(self, model: BlockModel, chosen: Ints) -> None:
@@ -139,14 +140,14 @@ class Surface:
         self.diagonal = np.where(self.kept, curvature + self.pull * np.maximum(1.0 - self.unit**2, 0.0), 1.0)
 
     def _pulled(self, r: Array, total: Array) -> Array:
-        """X'r with the intercepts minimised out, on these weights; ``total`` is the sum of r over the rows."""
+        """X'r on these weights after minimising over the intercepts; ``total`` is the sum of r over the rows."""
         given, k = self.model.given, self.model.k
         found = np.empty_like(self.model.w)
         given.compiled.slopes(given.X, given.layout, self.chosen, r, k, found)
         return np.asarray(found[self.flat] - self.centre @ (self.model.hess[2] @ total))
 
     def moved(self, p: Array) -> Array:
-        """The change of the sum of r over the rows."""
+        """The change of the sum of r over the rows due to a step p."""
         return np.asarray(p @ self.centre)
 
     def spread(self, p: Array) -> Array:
@@ -190,5 +191,5 @@ class Surface:
 
 
 def by_rows(scores: Array) -> Array:
-    """Numbers by rows and outputs as the compiled loops take them: flat for one output."""
+    """An array of scores in the format of the compiled loops: one-dimensional for a single output."""
     return np.ascontiguousarray(scores[:, 0] if scores.shape[1] == 1 else scores)

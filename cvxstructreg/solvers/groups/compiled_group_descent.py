@@ -1,11 +1,16 @@
-"""Block coordinate descent on a quadratic model over disjoint groups: compiled free functions over plain arrays.
+"""Block coordinate descent on a quadratic model over disjoint groups: compiled functions of plain arrays.
 
-Weights stand in *slots*, group after group; slot p belongs to column ``column[p]`` of X and has k weights, one for each
-output, at p k, ..., p k + k - 1 of the flat arrays. ``layout`` is (column, starts, radii, sizes, lam): group g has the
-slots starts[g], ..., starts[g + 1] - 1 and the norm c_g = radii[g]; sizes[g] is what its steps are compared with.
-``hess`` is (direct, root, inverse): the Hessians of the rows as in :mod:`compiled_columns`, which also says how X and
-the scores are stored, and the inverse of their sum, or zero without intercept. Import this module where it is used: the
-import brings numba along. :mod:`plain_group_descent` is its twin without numba.
+Weights are stored in *slots*, one group after the other. Slot p belongs to column ``column[p]`` of X and has k weights,
+one for each output, at positions p k, ..., p k + k - 1 of the flat arrays. The functions share these arguments:
+
+- ``layout`` is (column, starts, radii, sizes, lam). Group g has the slots starts[g], ..., starts[g + 1] - 1 and the
+  strength c_g = radii[g]; its steps are measured relative to sizes[g].
+- ``hess`` is (direct, root, inverse): the Hessians of the rows as in :mod:`compiled_columns`, which also explains how X
+  and the scores are stored, and the inverse of their sum, or zero without intercept.
+- ``chosen`` are the groups to use, and ``k`` is the number of outputs.
+
+Import this module only where it is called, because it imports numba. :mod:`plain_group_descent` has the same functions
+without numba.
 """
 
 from __future__ import annotations
@@ -18,9 +23,12 @@ from numba import njit
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.solvers.lasso.compiled_columns import absorb, dots, moments, scatter
 
-#: Newton steps for the norm of a block at most; a block step is taken up to this multiple of the curvature it assumed,
-#: after so many attempts and returns at most.
-NORM_STEPS, ACCEPTED, ATTEMPTS = 50, 1.5, 120
+#: The largest number of Newton steps for the norm of a block.
+NORM_STEPS = 50
+#: A block step is accepted if the true curvature along it is at most this multiple of the assumed one.
+ACCEPTED = 1.5
+#: The largest number of attempts at a block step; undoing a rejected step counts as another one.
+ATTEMPTS = 120
 
 compiled = njit(cache=True, error_model="numpy")
 
@@ -47,9 +55,9 @@ def add_columns(X: Any, layout: Any, chosen: Any, step: Array, k: int, out: Arra
 def curvatures(
     X: Any, layout: Any, chosen: Any, hess: Any, k: int, diagonal: Array, least: Array, curvature: Array, centre: Array
 ) -> None:
-    """The diagonal of the Hessian, the intercept minimised out, and centre_p = sum_i x_ip H_i, in the chosen groups.
+    """For the chosen groups: the diagonal of the Hessian after minimising over b, and centre_p = sum_i x_ip H_i.
 
-    It is not less than ``least``, by slots. ``diagonal`` is that of the quadratic terms.
+    ``least`` is a lower bound for each slot, and ``diagonal`` is the diagonal of the quadratic terms.
     """
     column, starts = layout[0], layout[1]
     direct, root, inverse = hess
@@ -63,16 +71,16 @@ def curvatures(
                     centre[p * k * k + c * k + e] = between[c * k + e]
                     for f in range(k):
                         less += between[c * k + e] * inverse[e, f] * between[c * k + f]
-                # not less than round-off allows: a column may be nearly constant
+                # at least the round-off: a column may be nearly constant
                 curvature[p * k + c] = max(square[c] - less, 1e-10 * square[c], least[p]) + diagonal[p]
 
 
 @compiled
 def block_prox(a: Array, bend: Array, radius: float, size: int, new: Array) -> None:
-    """argmin over x of sum_j bend_j x_j^2 / 2 - a_j x_j + radius ||x||, for a already thresholded.
+    """argmin over x of sum_j bend_j x_j^2 / 2 - a_j x_j + radius ||x||, where ``a`` is soft-thresholded already.
 
-    Its norm t solves sum_j a_j^2 / (bend_j t + radius)^2 = 1; Newton's method on the inverse root of that sum, which is
-    concave in t, rises to it from below.
+    The norm t of x solves sum_j a_j^2 / (bend_j t + radius)^2 = 1. Newton's method on the inverse square root of this
+    sum, which is concave in t, converges to it monotonically from below.
     """
     square = most = 0.0
     for j in range(size):
@@ -114,7 +122,7 @@ def _move(
     r: Array,
     Qw: Array,
 ) -> float:
-    """Take a step in group g: r, Qw and the change of the sum of r; (X step)'H(X step) is returned."""
+    """Take a step in group g: updates r, Qw and ``moved``, the change of sum(r); returns (X step)'H(X step)."""
     column, starts = layout[0], layout[1]
     first = starts[g]
     for c in range(k):
@@ -148,12 +156,13 @@ def descend(
     tol: float,
     passes: int,
 ) -> tuple[float, int]:
-    """Passes over the chosen groups until no step is larger than ``tol``, relative to ``sizes``; in place.
+    """Passes over the chosen groups until no step exceeds ``tol``, relative to ``sizes``; updates in place.
 
-    The model is  g'Xd + 1/2 (Xd)'H(Xd) + 1/2 w'Qw + sum_p lam_p |w_p| + sum_g c_g ||w_g||  with r = g + HXd, minimised
-    over the intercept all the time. A block step minimises it with factors[g] times the diagonal in place of the
-    block's Hessian; the factor grows where the step shows that this is too little. ``total`` is the sum of r over the
-    rows. Returns the largest step of the last pass and the number of passes.
+    The model is  g'Xd + 1/2 (Xd)'H(Xd) + 1/2 w'Qw + sum_p lam_p |w_p| + sum_g c_g ||w_g||  with r = g + HXd, always
+    minimised over the intercept. A block step minimises the model with the Hessian of the block replaced by factors[g]
+    times its diagonal. The factor grows if the step shows that it is too small. ``curvature`` and ``centre`` come from
+    :func:`curvatures`, and ``total`` is the sum of r over the rows. Returns the largest step of the last pass and the
+    number of passes.
     """
     column, starts, radii, sizes, lam = layout
     inverse = hess[2]

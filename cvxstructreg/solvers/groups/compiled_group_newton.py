@@ -1,7 +1,12 @@
-"""Compiled steps of semismooth Newton for one output and sparse X; the tests hold them equal to the NumPy twin.
+"""Compiled steps of semismooth Newton for one output and sparse X; the tests compare them with the NumPy version.
 
-X is kept by rows (``rows``, ``columns``, ``values``, as in CSR) and groups as in :mod:`compiled_groups`. ``ridge`` is
-the diagonal of the Hessian of the quadratic part of the weights.
+Arguments with the same meaning in all functions:
+
+- ``rows``, ``columns``, ``values``: X in CSR format, and ``starts``, ``places``, ``kept``: some columns of X;
+- ``indptr``, ``indices``, ``radii``, ``sigma``, ``y``: groups as in :mod:`compiled_groups`, and the parameters of their
+  Huber functions (:mod:`compiled_huber`);
+- ``g_starts``, ``g_places``, ``a``, ``h``: the list of :func:`huber_curvature`, and ``identity``: its diagonal;
+- ``ridge``, ``lam``: the diagonal of the Hessian of the quadratic terms on the weights, and the L1 strengths.
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from cvxstructreg.solvers.groups.compiled_huber import (
 Ints = np.ndarray[Any, Any]
 Floats = np.ndarray[Any, Any]
 
-#: Longer lists of groups are not sorted by size: that takes memory.
+#: Lists with more entries are not sorted by size, to save memory.
 SORTED = 2_000_000
 
 
@@ -32,7 +37,7 @@ SORTED = 2_000_000
 def chosen_columns(
     rows: Ints, columns: Ints, values: Floats, position: Ints, starts: Ints, places: Ints, kept: Floats
 ) -> tuple[Ints, Ints, Floats]:
-    """X with the columns that have a position (>= 0) only, renumbered by it, in the last three arrays."""
+    """The columns of X with a position (>= 0), renumbered by position; written to the last three arrays."""
     to = np.uint64(0)
     starts[0] = 0
     for i in range(len(rows) - 1):
@@ -80,12 +85,12 @@ def gradient(
     y: Floats,
     scale: Floats,
 ) -> tuple[float, Floats, float]:
-    """All but the loss: the value; the subgradient of least norm of all; its largest entry relative to ``scale``.
+    """The objective without the loss, the subgradient of smallest norm, and its largest entry relative to ``scale``.
 
-    ``slope`` is the gradient of the loss by the scores.
+    ``slope`` is the gradient of the loss with respect to the scores.
     """
     grad, value = np.empty(len(w)), 0.0
-    for j in range(len(w)):  # loops, here as elsewhere: array expressions take seconds to compile
+    for j in range(len(w)):  # explicit loops, because array expressions take seconds to compile
         grad[j] = ridge[j] * w[j]
         value += 0.5 * grad[j] * w[j] + lam[j] * abs(w[j])
     add_pull(rows, columns, values, slope, grad)
@@ -119,10 +124,10 @@ def free_part(
     for_columns: tuple[Ints, Ints, Floats],
     for_groups: tuple[Ints, Ints, Floats, Floats],
 ) -> tuple[Ints, Ints, Ints, Floats, Ints, Ints, Floats, Floats, Floats]:
-    """The free weights, those with w_j or slope_j not zero, and X and the curvature of the norms on them alone.
+    """The free weights (w_j or slope_j is nonzero), and X and the curvature of the norms restricted to them.
 
-    Returned are the free weights, X by rows, the list of :func:`huber_curvature` (which explains ``least``), and the
-    diagonal that belongs to it; the last two arguments are the memory for them.
+    Returned are the free weights, X by rows, and the list and the diagonal of :func:`huber_curvature`, which explains
+    ``least``. The last two arguments are scratch space for the results.
     """
     m, count = len(w), 0
     position = np.full(m, -1, dtype=np.int32)
@@ -159,7 +164,11 @@ def conjugate_gradients(
     steps: int,
     intercept: bool,
 ) -> tuple[Floats, float, int]:
-    """p and p_b with H (p, p_b) = -(slope, slope_b), diagonally preconditioned, and the number of steps."""
+    """Solve H (p, p_b) = -(slope, slope_b) with a diagonal preconditioner; returns p, p_b and the number of steps.
+
+    H is the sum of X'diag(curvature)X with a column of ones for the intercept, the curvature of the norms, and
+    ``damping`` times the diagonal. It stops at the relative ``accuracy``, or after ``steps`` steps.
+    """
     count = len(identity)
     if len(g_places) <= SORTED:
         g_starts, g_places, a, h = by_size(g_starts, g_places, a, h)
@@ -208,7 +217,7 @@ def conjugate_gradients(
         for j in range(count):
             bend += p[j] * out[j]
         if bend <= 0.0:
-            if done == 1:  # not even the first direction: the gradient, scaled
+            if done == 1:  # no curvature in the first direction: return the scaled gradient
                 return p, p_b, done
             break
         length, last = rho / bend, rho
@@ -231,7 +240,7 @@ def conjugate_gradients(
 def dense_rows(
     starts: Ints, places: Ints, kept: Floats, roots: Floats, first: int, intercept: bool, out: Floats
 ) -> None:
-    """Rows of [X, 1], the first of them number ``first``, each times its ``roots``, in ``out``."""
+    """Write the rows of [X, 1] from row ``first`` on to ``out``, each multiplied by its entry of ``roots``."""
     for i in range(len(out)):
         for j in range(out.shape[1]):
             out[i, j] = 0.0
@@ -246,7 +255,7 @@ def dense_rows(
 
 @njit(cache=True)
 def subtract_outer(g_starts: Ints, g_places: Ints, a: Floats, h: Floats, H: Floats) -> None:
-    """Subtract the lower triangle of sum_g h_g a a' from H; places rise within a group."""
+    """Subtract the lower triangle of sum_g h_g a a' from H; places must be increasing within a group."""
     for g in range(len(h)):
         for e in range(g_starts[g], g_starts[g + 1]):
             x, row = h[g] * a[e], H[g_places[e]]
@@ -256,9 +265,9 @@ def subtract_outer(g_starts: Ints, g_places: Ints, a: Floats, h: Floats, H: Floa
 
 @njit(cache=True)
 def model_sweeps(H: Floats, grad: Floats, w: Floats, lam: Floats, p: Floats, sweeps: int) -> float:
-    """Coordinate descent on g'p + 1/2 p'Hp + sum_j lam_j |w_j + p_j|, in place in p and grad = g + Hp.
+    """Coordinate descent on g'p + 1/2 p'Hp + sum_j lam_j |w_j + p_j|; updates p and grad = g + Hp in place.
 
-    Returned is the largest H_jj change_j^2 of the last sweep.
+    Returns the largest H_jj change_j^2 of the last sweep.
     """
     largest = 0.0
     for _ in range(sweeps):

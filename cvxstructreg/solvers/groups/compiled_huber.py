@@ -1,7 +1,7 @@
-"""Compiled loops for the Huber functions of groups; the tests hold each of them equal to a few lines of NumPy.
+"""Compiled loops for the Huber functions of groups; the tests compare each of them with a few lines of NumPy.
 
-Groups are flat, as in :mod:`cvxstructreg.forms.compiled_groups`, with multipliers y_e and sigma_g as in
-:mod:`group_subproblem`.
+Groups are stored in flat arrays as in :mod:`cvxstructreg.forms.compiled_groups`. The multipliers y_e and the sigma_g
+are those of :mod:`group_subproblem`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Floats = np.ndarray[Any, Any]
 
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
 def dot(places: Ints, values: Floats, first: int, last: int, p: Floats) -> float:
-    """sum of values_e p[places_e] over first <= e < last: four sums at a time, which do not wait for each other."""
+    """sum of values_e p[places_e] over first <= e < last, by four independent partial sums for speed."""
     e, one, two, three = np.uint64(first), np.uint64(1), np.uint64(2), np.uint64(3)
     end, four = np.uint64(last), np.uint64(4)
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
@@ -37,7 +37,7 @@ def dot(places: Ints, values: Floats, first: int, last: int, p: Floats) -> float
 def huber(indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Floats, w: Floats, grad: Floats) -> float:
     """sum_g max over ||q|| <= c_g of <q, w_g> - ||q - y_g||^2 / (2 sigma_g); its gradient K'q is added to ``grad``.
 
-    The best q is the projection of a = y_g + sigma_g w_g, so that the value is a Huber function of a / sigma_g less
+    The maximiser q is the projection of a = y_g + sigma_g w_g. So the value is a Huber function of a / sigma_g minus
     ||y_g||^2 / (2 sigma_g).
     """
     value = 0.0
@@ -74,12 +74,13 @@ def huber_curvature(
 ) -> tuple[Ints, Ints, Floats, Floats]:
     """The generalised Hessian of :func:`huber` on the coordinates with a position (>= 0): a diagonal and a short list.
 
-    With a = y_g + sigma_g w_g, a group inside its ball has the Hessian sigma_g I; outside it has
-    h_g (I - a a' / ||a||^2) with h_g = c_g sigma_g / ||a||. Multiples of the identity are added to ``diagonal``; the
-    list (indptr, indices, a / ||a||, h) has the rest, of the groups with two or more coordinates. Both go by positions.
-    Entries of a / ||a|| below ``least`` are left out of it: the Hessian becomes a little larger.
-    The list is written to the last four arrays, which are as long as if no group and no coordinate were left out:
-    memory that is asked for anew each time takes longer than all of the arithmetic.
+    With a = y_g + sigma_g w_g, a group inside its ball has the Hessian sigma_g I; outside it has h_g (I - a a' /
+    ||a||^2) with h_g = c_g sigma_g / ||a||. Multiples of the identity are added to ``diagonal``. The list (indptr,
+    indices, a / ||a||, h) contains the rank-one parts of groups with two or more coordinates. Both are indexed by
+    positions. Entries of a / ||a|| below ``least`` are left out of the list, which makes the Hessian slightly larger.
+
+    The list is written to the last four arrays, which must have room for all groups and coordinates. Allocating this
+    memory in each call would take longer than the arithmetic.
     """
     count, n_kept = 0, 0
     starts[0] = 0
@@ -98,7 +99,7 @@ def huber_curvature(
                     entry = part * (y[e] + sigma[g] * w[indices[e]])
                     places[count], a[count] = here, entry
                     count += 1 if abs(entry) >= least else 0
-        if count == first + 1:  # a single number: its product with itself is diagonal too
+        if count == first + 1:  # the rank-one part of a single coordinate is diagonal
             diagonal[places[first]] -= curvature * a[first] ** 2
             count = first
         elif count > first:
@@ -110,7 +111,7 @@ def huber_curvature(
 
 @njit(cache=True)
 def by_size(indptr: Ints, indices: Ints, a: Floats, h: Floats) -> tuple[Ints, Ints, Floats, Floats]:
-    """The list of :func:`huber_curvature` with small groups first: loops of foreseeable length are twice as fast."""
+    """The list of :func:`huber_curvature` with small groups first: loops of predictable length are twice as fast."""
     widest = 0
     for g in range(len(h)):
         widest = max(widest, indptr[g + 1] - indptr[g])
@@ -158,10 +159,10 @@ def subtract_products(indptr: Ints, indices: Ints, a: Floats, h: Floats, p: Floa
 def multipliers(
     indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, y: Floats, w: Floats, zero: Ints, update: bool
 ) -> float:
-    """y_g <- q_g, the projection of y_g + sigma_g w_g, in place; sum_g c_g ||w_g|| - <q_g, w_g> is returned.
+    """y_g <- q_g, the projection of y_g + sigma_g w_g, in place; returns sum_g c_g ||w_g|| - <q_g, w_g>.
 
-    The coordinates of groups inside their balls, whose copies v_g are zero, are marked in ``zero``. Without ``update``
-    only the sum is found.
+    The coordinates of groups inside their balls, whose copies v_g are zero, are marked in ``zero``. Without ``update``,
+    only the sum is computed.
     """
     slack = 0.0
     for g in range(len(radii)):

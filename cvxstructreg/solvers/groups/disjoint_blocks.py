@@ -1,9 +1,9 @@
-"""Weights in slots, group after group: how disjoint groups are laid out for :mod:`group_descent`.
+"""The memory layout of disjoint groups in :mod:`group_descent`: weights in slots, one group after the other.
 
     R(w) = sum_p lam_p |w_p| + sum_g c_g ||w_g||
 
-Slot p holds the k weights of one feature. Features without group, or in one that costs nothing, are groups of their own
-with c = 0. With one output the norm of a single weight is its absolute value, and becomes part of lam.
+Slot p holds the k weights of one feature. A feature without a group, or in a group of strength zero, is a group of one
+feature with c = 0. With one output, the norm of a single weight is its absolute value, and is added to lam.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The slots of some groups; flat arrays have k numbers for each slot."""
+    """The slots of some groups. Flat arrays have k numbers for each slot."""
 
     column: Ints  # the feature of each slot
-    starts: Ints  # the first slot of each group, and the number of slots
+    starts: Ints  # the first slot of each group, then the total number of slots
     radii: Array  # c_g
     lam: Array  # flat
     k: int
 
     @cached_property
     def group(self) -> Ints:
-        """The group of each flat number."""
+        """The group of each entry of a flat array."""
         return np.repeat(np.arange(self.radii.size), np.diff(self.starts) * self.k)
 
     def sums(self, x: Array) -> Array:
@@ -46,7 +46,7 @@ class Blocks:
         return np.sqrt(self.sums(x * x))
 
     def least(self, x: Array) -> Array:
-        """The smallest number of a flat array in each group."""
+        """The smallest entry of a flat array in each group."""
         return np.asarray(np.minimum.reduceat(x, self.starts[:-1] * self.k)) if self.radii.size else np.zeros(0)
 
     def value(self, w: Array) -> float:
@@ -60,34 +60,34 @@ class Blocks:
         return np.repeat(shifts, sizes) + np.arange(sizes.sum())
 
     def part(self, chosen: Ints) -> tuple[Blocks, Ints]:
-        """Some of the groups, and where their numbers are in flat arrays of all."""
+        """Some of the groups, and the positions of their entries in flat arrays of all groups."""
         slots = self.slots_of(chosen)
         flat = (slots[:, None] * self.k + np.arange(self.k)).ravel()
         starts = np.r_[0, np.cumsum(np.diff(self.starts)[chosen])]
         return Blocks(self.column[slots], starts, self.radii[chosen], self.lam[flat], self.k), flat
 
     def beyond(self, x: Array) -> Array:
-        """What of x is beyond +-lam."""
+        """The part of x that exceeds +-lam: soft thresholding."""
         return x - np.clip(x, -self.lam, self.lam)
 
     def subgradient(self, w: Array, slope: Array) -> Array:
-        """The smallest subgradient of slope'w + R at w, where groups at zero count as if they had no norm."""
+        """The smallest subgradient of slope'w + R at w, without the norms of groups at zero."""
         smooth = slope + ratio(self.radii, self.norms(w))[self.group] * w
         return np.where(w != 0.0, smooth + self.lam * np.sign(w), self.beyond(smooth))
 
     def violations(self, w: Array, slope: Array) -> Array:
-        """How far each group is from optimal; of a group at zero, negative if its norm holds it there."""
+        """The violation of optimality of each group; negative for a group at zero that satisfies it strictly."""
         sizes, at_zero = self.norms(self.subgradient(w, slope)), self.sums((w != 0.0).astype(float)) == 0.0
         return np.where(at_zero, sizes - self.radii, sizes)
 
 
 def ratio(above: Array, below: Array) -> Array:
-    """above / below, and 0 where nothing is below."""
+    """above / below, and 0 where ``below`` is zero."""
     return np.divide(above, below, out=np.zeros_like(below), where=below > 0.0)
 
 
 def blocks_of(parts: NormalForm) -> Blocks:
-    """The groups of all terms, which have no feature in common."""
+    """The groups of all terms, which must be disjoint."""
     d, k = parts.shape
     label, radii, offset = np.arange(d), [np.zeros(d)], d
     for piece in parts.weight_pieces:
@@ -114,7 +114,7 @@ def blocks_of(parts: NormalForm) -> Blocks:
 
 
 def quadratic_rows(parts: NormalForm, column: Ints) -> Any:
-    """Q = 2M of the quadratic terms in the order of the slots, sparse."""
+    """The sparse matrix Q = 2M of the quadratic terms, in the order of the slots."""
     d = parts.model.n_weights
     scaled = [(2.0 * part.scale) * sp.csr_array(part.form.matrix) for part in parts.weight_forms]
     matrix = sp.csr_array(sum(scaled[1:], scaled[0])) if scaled else sp.csr_array((d, d))

@@ -2,11 +2,13 @@
 
     minimize over (w, b)   sum_i loss_i(x_i'w + b) + w'Mw + sum_j lam_j |w_j| + sum_g c_g ||w_g||
 
-for groups that have no feature in common, and rows of weights if there are several outputs. An outer iteration takes
-the groups that violate optimality most, and those that are not zero; prox-Newton steps over these minimise a quadratic
-model (:mod:`block_model`) by passes over the groups and by conjugate gradients on those that are not zero, with a line
-search on the objective. The gap on all features stops it.
-Qin, Scheinberg and Goldfarb (2013) for passes over blocks; Massias, Gramfort and Salmon (2018) for working sets.
+The groups have no feature in common. With several outputs, a group contains all weights of its features. An outer
+iteration selects the nonzero groups and those that violate optimality most. Prox-Newton steps on these groups minimise
+a quadratic model (:mod:`block_model`) by passes over the groups and by conjugate gradients on the nonzero ones, with a
+line search on the objective. The solver stops when the gap over all features is small enough.
+
+References: Qin, Scheinberg and Goldfarb (2013) for block coordinate descent; Massias, Gramfort and Salmon (2018) for
+working sets.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from cvxstructreg.solvers.needs import GroupNorms, Matrices, NoBounds, NoScoreFo
 from cvxstructreg.solvers.smooth.score_curvature import PieceCurvature
 from cvxstructreg.solvers.solver import Solver
 
-#: What descent in one group at a time needs of a problem.
+#: What block coordinate descent requires of a problem.
 NEEDS = (
     GroupNorms(disjoint=True),
     NoBounds(),
@@ -44,25 +46,29 @@ NEEDS = (
 )
 
 
-#: The smallest working set, in features; else it is a multiple of the support.
+#: The size of the working set in features: at least SMALLEST_SET, and GROWTH times the support.
 SMALLEST_SET, GROWTH = 100, 2.0
-#: A quadratic model is solved to this part of the violation, a working set to that part of its first violation.
+#: A quadratic model is solved to INNER times the violation, and a working set to ENOUGH times its first violation.
 INNER, ENOUGH = 0.3, 0.1
-#: Up to this many numbers in X nothing is compiled, unless it is at hand already.
+#: A gap that requires scaling the dual point below this is treated as infinite: its value does not matter.
+LEAST_SCALE = 0.9
+#: The line search: required part of the predicted decrease, and smallest step size.
+SUFFICIENT, SHORTEST = 0.01, 1e-9
+#: Up to this many entries of X, NumPy code is used, unless the compiled module is already loaded.
 PLAIN, KERNELS = 5_000, "cvxstructreg.solvers.groups.compiled_group_descent"
 
 
 def run(problem: Problem, start: Iterate, tol: float, max_newton: int = 10, max_epochs: int = 50) -> Iterator[Iterate]:
-    """``max_newton`` prox-Newton steps on one working set at most, each of at most ``max_epochs`` passes."""
+    """At most ``max_newton`` prox-Newton steps on one working set, each of at most ``max_epochs`` passes."""
     nothing = Iterate(np.zeros_like(start.theta), np.zeros_like(start.b))
     if not problem.value_at(start.theta, start.b) <= problem.value_at(nothing.theta, nothing.b):
-        start = nothing  # Newton's method is lost among many weights that are far too large
+        start = nothing  # Newton's method converges slowly from many weights that are far too large
     state = State(problem, start)
-    yield from rounds(state, tol, lambda _: state.look(), lambda _: state.improve(max_newton, max_epochs))
+    yield from rounds(state, tol, lambda _: state.evaluate(), lambda _: state.improve(max_newton, max_epochs))
 
 
 class State:
-    """A point in the order of the slots, its scores and Q w, and what is derived from them."""
+    """A point in the order of the slots, its scores, Q w, and derived quantities."""
 
     def __init__(self, problem: Problem, start: Iterate) -> None:
         self.problem, self.parts = problem, problem.normal_form
@@ -86,7 +92,7 @@ class State:
         self.given = Given(compiled, self.columns.arrays, Q, blocks, sizes, squares)
 
     def iterate(self, exhausted: bool = False, promising: bool | None = None) -> Iterate:
-        """The point for the driver, with what the norms take of the pull."""
+        """The point for the driver, with the dual points of the group norms."""
         theta, left = np.zeros(self.shape), np.zeros(self.shape)
         theta[self.blocks.column] = self.w.reshape(-1, self.blocks.k)
         left[self.blocks.column] = -self.slope.reshape(-1, self.blocks.k)
@@ -100,16 +106,16 @@ class State:
         return float(sum(piece.value(scores) for piece in self.parts.score_pieces))
 
     def refresh(self, loss: float | None = None) -> None:
-        """Value (if it is not known) and gradient of the losses at the scores."""
+        """Update value (unless given) and gradient of the losses at the scores."""
         self.loss_value = self.loss(self.scores) if loss is None else loss
         self.g = self.parts.smooth_score_grad(self.scores)
 
     def pull(self) -> None:
-        """The gradient by all weights."""
+        """Update the gradient of the smooth terms with respect to all weights."""
         self.slope = self.problem.model.adjoint(self.g)[self.blocks.column].ravel() + self.Qw
 
     def hess(self) -> tuple[Array, Array, Array]:
-        """(direct, root, inverse): the Hessian of row i is diag(direct_i) - root_i root_i'."""
+        """(direct, root, inverse): the Hessians diag(direct_i) - root_i root_i' of the rows, and the inverse of their sum."""
         direct, root = np.zeros_like(self.g), np.zeros_like(self.g)
         for piece in self.parts.score_pieces:
             rows = PieceCurvature(piece, piece.forward(self.scores)).rows
@@ -119,15 +125,15 @@ class State:
                 root += piece.adjoint(rows[1])
         if self.blocks.k == 1:
             direct = direct - root**2
-            root = np.zeros((0, 1))  # nothing looks at it
+            root = np.zeros((0, 1))  # not used with one output
         between = np.diag(direct.sum(axis=0)) - root.T @ root
         inverse = np.zeros_like(between)
         if self.problem.model.intercept:
             inverse = np.asarray(np.linalg.pinv(between, rcond=1e-13, hermitian=True), dtype=float)
         return by_rows(direct), by_rows(root), inverse
 
-    def look(self) -> float:
-        """The gradient on all features, the violations, and the relative gap."""
+    def evaluate(self) -> float:
+        """Compute the gradient and the violations of all features; return the relative gap."""
         if self.problem.model.intercept:
             theta = np.zeros(self.shape)
             _, self.b, self.scores = refit(self.parts, theta, self.b, self.scores, np.zeros((self.shape[0], 0)))
@@ -140,10 +146,10 @@ class State:
         return self.gap() / objective_scale(self.problem, self.objective)
 
     def gap(self) -> float:
-        """The duality gap at u = s g, with s <= 1 as large as feasibility allows, about as certificates do it.
+        """The duality gap at u = s g with the largest feasible s <= 1, similar to a certificate.
 
-        Features without penalty are left to the certificate, which minimises over them exactly. Infinite where it is
-        so large that its value is of no interest.
+        Features without penalty are left to the certificate, which minimises over them exactly. The gap is returned as
+        infinite if it is too large to matter.
         """
         blocks, left = self.blocks, -self.slope
         beyond, excess = self._excess(left)
@@ -152,7 +158,7 @@ class State:
         by_norm = np.where(by_norm > blocks.radii, ratio(blocks.radii, by_norm), 1.0)
         by_lam = blocks.least(np.where(stuck > 0.0, ratio(blocks.lam, blocks.lam + stuck), 1.0))
         s = float(np.min(np.maximum(by_norm, by_lam), initial=1.0))
-        if s < 0.9:
+        if s < LEAST_SCALE:
             return np.inf
         cost, held = 0.0, self.ridge > 0.0
         if held.any():
@@ -163,14 +169,14 @@ class State:
         return float(self.objective + conj + s * s * self.quadratic + cost)
 
     def _excess(self, left: Array) -> tuple[Array, Array]:
-        """What of ``left`` is beyond the absolute values, and what of that the norms cannot take."""
+        """The part of ``left`` that exceeds the L1 terms, and the part of that which exceeds the group norms."""
         beyond = self.blocks.beyond(left)
         norms = self.blocks.norms(beyond)
         over = np.where(norms > self.blocks.radii, 1.0 - ratio(self.blocks.radii, norms), 0.0)
         return beyond, beyond * over[self.blocks.group]
 
     def working_set(self) -> Ints:
-        """The groups that are not zero or have no penalty, and those that violate most."""
+        """The groups that are nonzero or have no penalty, and the groups with the largest violations."""
         blocks = self.blocks
         counts = np.diff(blocks.starts)
         inside = self.always | (blocks.sums((self.w != 0.0).astype(float)) > 0.0)
@@ -209,9 +215,9 @@ class State:
         if not decrease < slack:
             return False
         w, Qw, scores = model.w, model.Qw, self.scores + change
-        while not (loss := self.loss(scores)) + after <= before + 0.01 * t * decrease + slack:
+        while not (loss := self.loss(scores)) + after <= before + SUFFICIENT * t * decrease + slack:
             t *= 0.5
-            if t < 1e-9:
+            if t < SHORTEST:
                 return False
             w, Qw = self.w + t * (model.w - self.w), self.Qw + t * (model.Qw - self.Qw)
             scores = self.scores + t * change
@@ -221,12 +227,12 @@ class State:
         return True
 
     def penalty(self, w: Array, Qw: Array) -> float:
-        """The terms of the weights."""
+        """The terms on the weights."""
         return self.blocks.value(w) + 0.5 * float(w @ Qw)
 
 
 class Columns:
-    """The columns of a design matrix as the compiled loops take them; of a dense one by rows, only those needed."""
+    """The columns of a design matrix for the compiled loops; a dense matrix stored by rows is copied on demand."""
 
     def __init__(self, model: Model) -> None:
         self.design = None
@@ -234,11 +240,11 @@ class Columns:
             self.arrays = as_columns(model.columns)
             return
         self.design, self.known = model.design, np.zeros(model.n_weights, dtype=bool)
-        self.store = np.empty(model.design.shape[::-1])  # what is never written needs no memory
+        self.store = np.empty(model.design.shape[::-1])  # pages that are never written take no memory
         self.arrays = as_columns(self.store.T)
 
     def need(self, features: Ints) -> None:
-        """Make sure that these are there."""
+        """Copy the columns of these features if that has not been done."""
         if self.design is not None:
             missing = features[~self.known[features]]
             self.store[missing] = self.design[:, missing].T
@@ -246,7 +252,7 @@ class Columns:
 
 
 def _compiled(model: Model) -> tuple[Any, Columns]:
-    """The functions of a pass, and the design matrix as they take it: compiled where that pays for the compiler."""
+    """The functions for block coordinate descent, compiled if that pays off, and the design matrix in their format."""
     if model.design.shape[0] * model.design.shape[1] <= PLAIN and KERNELS not in sys.modules:
         from cvxstructreg.solvers.groups import plain_group_descent
 

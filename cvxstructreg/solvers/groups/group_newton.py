@@ -2,11 +2,11 @@
 
     minimize over (w, b)   loss(Xw + b) + w'Mw + sum_j lam_j |w_j| + sum_g c_g ||w_g||
 
-A point is optimal if what the loss pulls, e = -X'loss'(Xw + b) - 2Mw, is K'q + s with ||q_g|| <= c_g and
-|s_j| <= lam_j that attain the norms. Features outside the working set are at zero, where it is enough that such q and s
-exist: sweeps over the groups look for them, with what the working set uses held (see :func:`compiled_groups.repair`).
-The features for which they find none join the working set, and the q they do find prove the bound. The problem on the
-working set is :mod:`group_subproblem`.
+A point is optimal if the pull of the smooth terms, e = -X'loss'(Xw + b) - 2Mw, equals K'q + s with ||q_g|| <= c_g and
+|s_j| <= lam_j, where q and s attain the norms. Features outside the working set have zero weights, so there any
+feasible q and s will do. Sweeps over the groups search for them, with the part used by the working set fixed (see
+:func:`compiled_groups.repair`). Features for which the sweeps fail are added to the working set, and the q found by the
+sweeps prove the bound. :mod:`group_subproblem` is the problem on the working set.
 """
 
 from __future__ import annotations
@@ -28,28 +28,33 @@ from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.needs import GroupNorms, NoBounds, ScoresCan
 from cvxstructreg.solvers.solver import Solver
 
-#: What the group solvers for overlapping groups need of a problem.
+#: What the solvers for overlapping groups require of a problem.
 NEEDS = (ScoresCan((("grad", "hessp"),), "second derivatives"), NoBounds(), GroupNorms())
 
 
-#: Sweeps of the repair; the least number of features that may join the working set at a time, if the design matrix has
-#: more than a small number of entries: rounds cost more than features there.
-SWEEPS, LEAST_GROWTH, SMALL = 5, 400, 100_000
-#: One sweep is enough to see that many features are missing: more than this part of the working set.
+#: The largest number of sweeps that repair the dual point.
+SWEEPS = 5
+#: The number of features that may join the working set at a time is limited, to LEAST_GROWTH or more, if the design
+#: matrix has more than SMALL entries. Below that, rounds cost more than features.
+LEAST_GROWTH, SMALL = 400, 100_000
+#: More than one sweep is made only if fewer features are missing than this part of the working set.
 FEW_MISSING = 0.05
-#: A sweep that leaves more than this part of what is to be repaired (squared) is the last one.
+#: The sweeps end with one that leaves more than this part of the (squared) excess.
 HALVED = 0.5
-#: The relative gap to which the problem on a working set is solved while that grows by many features, or by some; how
-#: large a share of it are many, and some.
+#: The relative gap to which the subproblem is solved if more than MANY, or more than FEW, of the features in the
+#: working set are new.
 ROUGH, MIDDLE = 1e-1, 1e-3
 MANY, FEW = 0.05, 0.01
-#: How much less absolute values take when the working set is about to be complete, and at most after a warm start.
+#: When the working set is nearly complete, features within a margin of their L1 threshold join too; a warm start may
+#: increase this margin.
 MARGIN, MOST_MARGIN = 0.2, 0.3
-#: How much larger than the gap asked for the gradient of a subproblem may be (relative to what it is compared with): at
-#: first, as sweeps over the groups repair the dual point; and where they do not.
+#: The accuracy of the gradient of a subproblem, relative to the target gap: loose at first, because sweeps over the
+#: groups repair the dual point, and strict if they do not suffice.
 EASE, NO_EASE = 30.0, 0.4
-#: Nothing more is to be had beyond this accuracy.
+#: No accuracy beyond this can be reached in double precision.
 FINEST = 1e-14
+#: Weights of at most this size, relative to the largest weight, are tried as zeros; infinity sets all weights to zero.
+ROUNDED = (np.inf, 1e-4, 1e-6, 1e-8)
 
 
 def _picks(piece: Piece) -> bool:
@@ -58,7 +63,7 @@ def _picks(piece: Piece) -> bool:
 
 
 def stacked(parts: NormalForm) -> Stack:
-    """The groups of all pieces on the flat weights, with the strengths in the radii."""
+    """The groups of all pieces on the flat weights; the radii include the strengths."""
     k = parts.n_outputs
     starts, indices, radii, offset = [np.zeros(1, dtype=np.int64)], [], [], 0
     for piece in parts.weight_pieces:
@@ -75,7 +80,7 @@ def stacked(parts: NormalForm) -> Stack:
 
 
 def absolute_values(parts: NormalForm) -> Array:
-    """The lam_j of the flat weights, zero where there are none."""
+    """The L1 strengths lam_j of the flat weights, zero where there is no L1 term."""
     weights = 0.0 if parts.separable is None else parts.separable.weights
     return np.array(np.broadcast_to(weights, parts.shape), dtype=float).ravel()
 
@@ -93,7 +98,7 @@ class _State:
         self.b, self.q = start.b.copy(), self._start_q(start)
         self.theta = self.rounded = start.theta.copy()
         self.ease = EASE
-        # what a violation is compared with: scaling the dual point down by violation / radius would repair it
+        # the scale of violations: scaling the dual point down by violation / radius would make it feasible
         radius = self.lam
         if not radius.all():
             held = np.zeros_like(self.lam)
@@ -110,7 +115,7 @@ class _State:
         self.sub: Subproblem | None = None
 
     def _typical_weight(self, scores: Array, pull: Array) -> float:
-        """The mean size of a Newton step in one weight alone."""
+        """The mean size of Newton steps in single weights."""
         unit = np.zeros_like(scores)
         unit[:, 0] = 1.0
         curvature = float(np.mean(np.abs(self.parts.smooth_score_hessp(scores, unit)[:, 0])))
@@ -126,22 +131,22 @@ class _State:
             if u is not None and u.shape == (size, k):
                 q[offset : offset + size * k] = u.ravel()
             offset += size * k
-        # along a path the radii shrink from one point to the next, and features up to that margin may be asked for
+        # along a regularization path the radii shrink, and features within that margin may be needed
         ratio = self.compiled.shrink(self.stack.indptr, self.stack.radii, q)
         self.margin = min(max(2.0 * (ratio - 1.0), MARGIN), MOST_MARGIN) if ratio > 1.0 + 1e-9 else 0.0
         return q
 
     def _flat(self, features: Ints) -> Ints:
-        """The flat coordinates of the weights of some features."""
+        """The positions of the weights of some features in flat arrays."""
         k = self.parts.n_outputs
         return (features[:, None] * k + np.arange(k)).ravel()
 
     def improve(self, target: float) -> None:
-        """Minimise over the working set, to about that relative gap."""
+        """Minimise over the working set, to about the relative gap ``target``."""
         features = np.flatnonzero(self.inside)
         if not len(features):
             return
-        chosen, self.sub = self._flat(features), None  # the old one is as large as the new one
+        chosen, self.sub = self._flat(features), None  # free the memory of the old subproblem first
         norms = Restricted(self.stack, chosen, self.q, join_singles=self.parts.n_outputs == 1)
         self.sub = Subproblem(self.parts, self.X, features, self.lam[chosen], norms)
         start = self.theta[features].ravel(), self.b
@@ -149,9 +154,11 @@ class _State:
         self.theta, self.rounded = self.sub.embedded(w), self.sub.embedded(zeros)
 
     def repair(self, aim: float, prove: bool = True, sweeps: int = 1) -> tuple[float, Array]:
-        """A dual point for the rounded weights: the relative gap that it proves, and what of the pull nothing takes.
+        """Find a dual point for the rounded weights; return the relative gap and the missing part of the pull.
 
-        The gap is infinite if it is not to be proved; what costs a tenth of the gap ``aim`` is let pass.
+        The missing part is the excess that no dual variable outside the working set can absorb. An excess that costs
+        less than a tenth of the gap ``aim`` is ignored. Without ``prove``, the gap is not computed and returned as
+        infinite.
         """
         parts, stack, compiled = self.parts, self.stack, self.compiled
         scores = parts.model.scores(self.rounded, self.b)
@@ -160,7 +167,7 @@ class _State:
         left = -self.X.pull(parts.smooth_score_grad(scores)) - parts.quadratic_grad(self.rounded)
         left = left.ravel()
         if self.sub is not None:
-            self.sub.norms.hand_back(left, self.lam[self._flat(self.sub.features)], self.q)
+            self.sub.norms.distribute_multipliers(left, self.lam[self._flat(self.sub.features)], self.q)
         else:
             compiled.add_adjoint(stack.indices, self.q, left, -1.0)
         bound = self.lam + 0.05 * aim * self.radius
@@ -177,7 +184,7 @@ class _State:
         self.compiled.repair(*groups, self.q, left, bound, fixed, sweeps, HALVED)
 
     def _absorb(self, left: Array, bound: Array, aim: float) -> None:
-        """Sweeps over all groups until what is left costs little."""
+        """Sweep over all groups until the remaining excess costs little."""
         none = np.zeros(len(left), dtype=np.uint8)
         last = np.inf
         for _ in range(SWEEPS):
@@ -188,7 +195,7 @@ class _State:
             last = worst
 
     def _missing(self, left: Array, bound: Array, sweeps: int) -> Array:
-        """What nothing takes of ``left`` outside the working set, after some sweeps."""
+        """The excess of ``left`` outside the working set that remains after some sweeps."""
         fixed = np.repeat(self.inside, self.parts.n_outputs).view(np.uint8)
         self._sweep(left, bound, fixed, sweeps)
         missing = np.maximum(np.abs(left) - bound, 0.0)
@@ -196,13 +203,13 @@ class _State:
         return missing
 
     def grow_beyond(self, margin: float) -> None:
-        """The features that would be asked for if absolute values took less by a margin join too."""
+        """Add the features that would be missing if the L1 strengths were smaller by a margin."""
         q, left = self.q.copy(), self.left.copy()
         self.grow(self._missing(left, (1.0 - margin) * self.lam, 2), 0.0)
         self.q = q
 
     def prove(self, aim: float) -> tuple[float, Array]:
-        """:meth:`repair` for the weights with more zeros, or as they are where that gives no gap within ``aim``."""
+        """:meth:`repair` for the weights with more zeros, or for the plain weights if the gap exceeds ``aim``."""
         plain = self.rounded
         self.rounded = self._with_more_zeros(aim)
         gap, missing = self.repair(aim)
@@ -212,11 +219,11 @@ class _State:
         return gap, missing
 
     def _with_more_zeros(self, aim: float) -> Array:
-        """The weights with tiny ones at zero too, where the objective does not rise."""
+        """The weights with tiny ones set to zero, if the objective does not increase."""
         sizes = np.abs(self.rounded)
         largest, least = float(sizes.max()), float(np.min(sizes, where=sizes > 0, initial=np.inf))
         limit = None
-        for part in (np.inf, 1e-4, 1e-6, 1e-8):
+        for part in ROUNDED:
             tiny = sizes <= part * largest
             if least > part * largest or self._rise(sizes, tiny) > 0.1 * aim * self.scale:
                 continue
@@ -227,11 +234,11 @@ class _State:
         return self.rounded
 
     def _rise(self, sizes: Array, tiny: Ints) -> float:
-        """About how much the objective rises from its minimum when tiny weights become zero."""
+        """An estimate of the increase of the objective over its minimum if tiny weights are set to zero."""
         return 0.5 * float(self.second @ np.sum(sizes**2, axis=1, where=tiny))
 
     def _gap(self, scores: Array, left: Array) -> float:
-        """The gap that the dual point proves when it is scaled to be feasible."""
+        """The gap proved by the dual point after it is scaled to be feasible."""
         parts, held = self.parts, self.ridge > 0
         excess = np.maximum(np.abs(left) - self.lam, 0.0)
         s = 1.0 / (1.0 + float(np.max(excess[~held] / self.radius[~held], initial=0.0)))
@@ -248,20 +255,20 @@ class _State:
         parts, lam, w = self.parts, self.lam, theta.ravel()
         norms: Stack | Restricted = self.stack
         scores = parts.model.scores(theta, self.b) if scores is None else scores
-        if self.sub is not None:  # all other weights are zero, and fewer groups are left
+        if self.sub is not None:  # all other weights are zero, and fewer groups remain
             norms, lam, w = self.sub.norms, self.sub.lam, theta[self.sub.features].ravel()
         value = sum(piece.value(scores) for piece in parts.score_pieces) + parts.quadratic_value(theta)
         value += sum(form.value(scores) for form in parts.score_forms) + float(lam @ np.abs(w))
         return float(value + self.compiled.norm_sum(norms.indptr, norms.indices, norms.radii, w))
 
     def grow(self, missing: Array, least: float) -> float:
-        """The features with the largest part that nothing takes join the working set; which share of it they are."""
+        """Add the features with the largest missing parts to the working set; return their share of it."""
         shape = self.parts.shape
         worst = (missing / self.radius).reshape(shape).max(axis=1)
         candidates = np.flatnonzero(worst > least)
         room = max(LEAST_GROWTH + shape[0] // 30, int(self.inside.sum()))
         if len(candidates) > room and self.parts.model.design.size > SMALL:
-            # by the decrease that a Newton step in the weight alone would bring
+            # rank by the decrease that a Newton step in the single weight would bring
             gain = missing.reshape(shape).max(axis=1)[candidates] / self.parts.column_norms[candidates]
             candidates = candidates[np.argpartition(-gain, room)[:room]]
         self.inside[candidates] = True
@@ -278,13 +285,13 @@ class _State:
 
 
 def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
-    """Rounds of: minimise over the working set, repair the dual point, let features join."""
+    """Repeat: minimise over the working set, repair the dual point, add features."""
     nothing = Iterate(np.zeros_like(start.theta), np.zeros_like(start.b))
     objective, limit = problem.value_at(start.theta, start.b), problem.value_at(nothing.theta, nothing.b)
     if objective > limit:
-        start, objective = nothing, limit  # Newton's method is lost among many weights that are far too large
+        start, objective = nothing, limit  # Newton's method converges slowly from many weights that are far too large
     state = _State(problem, start, objective)
-    aim, fine, joined = tol, tol, 0.0  # the gap aimed at, the one asked of the subproblem, the share of new features
+    aim, fine, joined = tol, tol, 0.0  # the target gap, that of the subproblem, and the share of new features
     if state.margin:
         state.repair(aim, prove=False, sweeps=0)
         state.grow_beyond(state.margin)
@@ -297,9 +304,9 @@ def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
         joined = state.grow(missing, 0.01 * aim)
         good = bool(gap <= aim)
         yield state.iterate(exhausted=fine < FINEST, promising=good)
-        state.q = state.q.copy()  # what was handed out stays as it is
+        state.q = state.q.copy()  # the arrays of the iterate must not change
         if good:
-            aim = fine = 0.1 * aim  # the driver's own certificate was not content
+            aim = fine = 0.1 * aim  # the certificate of the driver did not confirm the gap
         elif target <= fine and joined == 0.0:
             if state.ease > NO_EASE:
                 state.ease = NO_EASE

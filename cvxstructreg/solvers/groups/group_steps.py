@@ -1,7 +1,7 @@
-"""Orthant-wise Newton-CG steps on a problem of :mod:`group_subproblem` at fixed multipliers.
+"""Orthant-wise Newton-CG steps on a problem of :mod:`group_subproblem` with fixed multipliers.
 
-The steps are taken by :class:`Newton`; values, gradients and directions come from :class:`PlainSteps`, or for one
-output and a sparse X from :class:`CompiledSteps`.
+:class:`Newton` takes the steps. Values, gradients and directions come from :class:`PlainSteps`, or from
+:class:`CompiledSteps` for one output and a sparse X.
 """
 
 from __future__ import annotations
@@ -20,23 +20,33 @@ from cvxstructreg.runtime import deadline
 if TYPE_CHECKING:
     from cvxstructreg.solvers.groups.group_subproblem import Subproblem
 
-#: Newton steps for one set of multipliers, conjugate gradient steps for one Newton step.
+#: Limits of the Newton steps for one set of multipliers, and of the conjugate gradient steps for one Newton step.
 NEWTON_STEPS, CG_STEPS = 20, 150
-#: Lengths that a line search tries; the multiples of the diagonal that may be added to a Hessian.
-LENGTHS, LEAST_DAMPING, MOST_DAMPING = 12, 1e-10, 1e8
+#: Step sizes that a line search tries, and the part of the predicted decrease that it requires.
+LENGTHS, SUFFICIENT = 12, 1e-4
+#: The range of the damping: the multiple of the diagonal that is added to the Hessian.
+LEAST_DAMPING, MOST_DAMPING = 1e-10, 1e8
 #: Added to the diagonal of a Hessian, relative to a typical entry.
 FLOOR = 1e-10
-#: Up to this many free weights the Hessian may be a dense matrix; the cost of one of its entries and row relative to
-#: one value of X or entry of a group in a product; so many products a step may need; sweeps over the dense model.
-MOST_DENSE, DENSE_COST, PATIENCE = 2000, 0.01, 30.0
-MODEL_SWEEPS, MODEL_TURNS, MODEL_ACCURACY = 3, 30, 0.1
-#: Entries of the unit vectors of groups that are left out of the Hessian, relative to the accuracy of a step.
+#: Up to this many free weights the Hessian may be a dense matrix.
+MOST_DENSE = 2000
+#: The cost of one entry of a dense Hessian and one row of X, relative to one value of X or entry of a group in a
+#: product.
+DENSE_COST = 0.01
+#: The number of products that a step is expected to need at first.
+PATIENCE = 30.0
+#: The search for the minimum of the dense model: sweeps between two linear systems, number of rounds, and accuracy
+#: relative to that of the step.
+MODEL_SWEEPS, MODEL_ROUNDS, MODEL_ACCURACY = 3, 30, 0.1
+#: Entries of the unit vectors of groups below this, relative to the accuracy of a step, are left out of the Hessian.
 NEGLIGIBLE = 0.3
+#: Rows of X that are made dense at a time.
+DENSE_ROWS = 2000
 
 
 @dataclass(eq=False)
 class Point:
-    """Weights, the value there, and the subgradient of least norm."""
+    """Weights and intercepts, with the objective and the subgradient of smallest norm."""
 
     w: Array
     b: Array
@@ -48,7 +58,7 @@ class Point:
 
 
 class PlainSteps:
-    """Values, gradients and directions for any number of outputs, dense or sparse X."""
+    """Values, gradients and directions for any number of outputs and dense or sparse X."""
 
     def __init__(self, sub: Subproblem, sigma: Array, scale: Array) -> None:
         from cvxstructreg.solvers.groups import compiled_huber as compiled
@@ -73,7 +83,7 @@ class PlainSteps:
         return Point(w, b, scores, value, least, slope_b, error)
 
     def direction(self, point: Point, damping: float, accuracy: float) -> tuple[Array, Array]:
-        """Conjugate gradients with diagonal preconditioner for H p = -slope on the free weights and intercepts."""
+        """The solution of H p = -slope on the free weights and intercepts, by preconditioned conjugate gradients."""
         sub, compiled = self.sub, self.compiled
         free = (point.w != 0) | (point.slope != 0)
         curvature = sub.score_curvature(point.scores)
@@ -105,7 +115,7 @@ class PlainSteps:
 
 
 class CompiledSteps:
-    """The same for one output, sparse X, losses that are sums over rows and diagonal quadratic terms."""
+    """The same for one output, sparse X, losses that are sums over rows, and diagonal quadratic terms."""
 
     def __init__(self, sub: Subproblem, sigma: Array, scale: Array) -> None:
         from cvxstructreg.solvers.groups import compiled_group_newton as compiled
@@ -127,7 +137,7 @@ class CompiledSteps:
         return Point(w, b, scores, sub.loss(scores) + value, least, slope_b, error)
 
     def direction(self, point: Point, damping: float, accuracy: float) -> tuple[Array, Array]:
-        """As in :class:`PlainSteps`, or the minimum of the quadratic model with the absolute values in it."""
+        """As in :class:`PlainSteps`, or the minimum of the quadratic model plus the L1 terms."""
         sub, compiled = self.sub, self.compiled
         curvature = sub.score_curvature(point.scores)[:, 0]
         how = NEGLIGIBLE * accuracy, sub.column_memory, sub.norms.memory
@@ -144,7 +154,7 @@ class CompiledSteps:
         return step, np.array([step_b])
 
     def prefers_model(self, n_free: int, n_values: int, n_entries: int) -> bool:
-        """Whether the Hessian as a dense matrix costs no more than the products with it."""
+        """Whether a dense Hessian costs no more than the expected number of products."""
         if n_free > MOST_DENSE or not n_entries:
             return False
         dense = DENSE_COST * n_free**2 * (len(self.sub.columns[0]) + 50.0 * self.patience)
@@ -159,7 +169,7 @@ class CompiledSteps:
         H, roots = np.zeros((f + 1, f + 1)), np.sqrt(curvature)
         unit = power_of_two(float(roots.max(initial=0.0)) * float(np.abs(kept).max(initial=0.0)))
         roots /= unit  # within the range of single precision
-        chunk = np.empty((min(2000, len(roots)), f + 1), dtype=np.float32)
+        chunk = np.empty((min(DENSE_ROWS, len(roots)), f + 1), dtype=np.float32)
         for first in range(0, len(roots), len(chunk)):
             compiled.dense_rows(starts, places, kept, roots, first, sub.intercept, chunk)
             H += chunk.T @ chunk
@@ -180,11 +190,11 @@ class CompiledSteps:
 def model_minimum(sweep: Callable[..., float], H: Array, g: Array, w: Array, lam: Array, accuracy: float) -> Array:
     """argmin_p  g'p + 1/2 p'Hp + sum_j lam_j |w_j + p_j|.
 
-    Sweeps of coordinate descent find which weights are zero; for the others a linear system is solved, and those that
+    Sweeps of coordinate descent find the zero weights. For the other weights a linear system is solved; those that
     would change their sign become zero.
     """
     p, grad, first = np.zeros_like(g), g.copy(), 0.0
-    for _ in range(MODEL_TURNS):
+    for _ in range(MODEL_ROUNDS):
         change = sweep(H, grad, w, lam, p, MODEL_SWEEPS)
         first = first or change
         if change <= (MODEL_ACCURACY * accuracy) ** 2 * first:
@@ -201,7 +211,7 @@ def model_minimum(sweep: Callable[..., float], H: Array, g: Array, w: Array, lam
         crossing = (moved * sign < 0) & (lam[kept] > 0)
         step[crossing] = -at[kept][crossing]
         pulled = H[:, kept] @ step
-        if (grad[kept] + 0.5 * pulled[kept] + lam[kept] * sign) @ step > 0:  # too many would change their sign
+        if (grad[kept] + 0.5 * pulled[kept] + lam[kept] * sign) @ step > 0:  # too many weights would change sign
             continue
         p[kept] += step
         grad += pulled
@@ -209,7 +219,7 @@ def model_minimum(sweep: Callable[..., float], H: Array, g: Array, w: Array, lam
 
 
 class Newton:
-    """Damped steps with a line search."""
+    """Damped Newton steps with a line search."""
 
     def __init__(self, sub: Subproblem, sigma: Array, scale: Array) -> None:
         self.sub, self.largest = sub, float(scale.max()) * sub.intercept_unit
@@ -221,17 +231,17 @@ class Newton:
         return max(point.error, float(np.max(np.abs(point.slope_b))) / self.largest)
 
     def solve(self, point: Point, tol: float, steps: int = NEWTON_STEPS) -> Point:
-        """Steps until the error is at most ``tol``, or nothing helps."""
+        """Take steps until the error is at most ``tol`` or there is no more progress."""
         for _ in range(steps):
             error = self.error(point)
             if error <= tol or deadline.passed():
                 break
-            accuracy = min(0.1, max(np.sqrt(error), 0.3 * tol / error))  # but no more than it takes to reach tol
+            accuracy = min(0.1, max(np.sqrt(error), 0.3 * tol / error))  # no more accurate than tol requires
             step = self.steps.direction(point, self.damping, accuracy)
             point, length = self.search(point, *step)
             if length < 1.0:
                 self.steps.patience *= 4.0
-            # where a loss is flat or weights stop at zero, the model may be poor: add a multiple of its diagonal
+            # the model may be poor if a loss is flat or weights stop at zero: then increase the damping
             self.damping = self.damping / 10 if length > 0.5 else max(1e-4, 10 * self.damping)
             if self.damping > MOST_DAMPING:
                 break
@@ -239,7 +249,7 @@ class Newton:
         return point
 
     def search(self, point: Point, step: Array, step_b: Array) -> tuple[Point, float]:
-        """The first of the lengths 1, 1/2, 1/4 ... that lowers the value enough; weights stop at a change of sign."""
+        """The first step size of 1, 1/2, 1/4 ... with sufficient decrease; weights stop at a change of sign."""
         orthant = np.where(point.w != 0, np.sign(point.w), -np.sign(point.slope))
         length = 1.0
         for _ in range(LENGTHS):
@@ -249,20 +259,20 @@ class Newton:
             b = point.b + length * step_b
             trial = self.steps.at(w, b)
             gain = float(point.slope @ (w - point.w) + point.slope_b @ (b - point.b))
-            if trial.value <= point.value + 1e-4 * min(gain, 0.0) + 1e-14 * abs(point.value):
+            if trial.value <= point.value + SUFFICIENT * min(gain, 0.0) + 1e-14 * abs(point.value):
                 return trial, length
             length *= 0.5
         return point, 0.0
 
 
 def typical_size(diagonal: Array) -> float:
-    """The geometric mean of the positive numbers, up to a factor of 2: columns may be of very different scale."""
+    """The geometric mean of the positive entries, rounded to a power of two; columns may differ a lot in scale."""
     positive = diagonal[diagonal > 0]
     return float(np.exp2(np.round(np.mean(np.log2(positive))))) if positive.size else np.finfo(float).tiny
 
 
 def conjugate_gradients(product: Callable[[Array], Array], r: Array, diagonal: Array, accuracy: float) -> Array:
-    """x with H x = r to a relative accuracy, in the norm of the preconditioner."""
+    """Solve H x = r to a relative accuracy, in the norm of the preconditioner."""
     x, z = np.zeros_like(r), r / diagonal
     p, rho = z, float(r @ z)
     first = rho

@@ -1,13 +1,13 @@
 """The problem of :mod:`group_newton` on a few features, by an augmented Lagrangian and semismooth Newton steps.
 
-With all other weights at zero a group is what is left of it: groups that become equal are one group of the sum of their
-radii, and (for one output) groups of one feature are absolute values. After the split v_g = w_g with multipliers y_g,
-minimising over v leaves
+All other weights are zero, so each group is restricted to the chosen features. Groups that become equal are merged, and
+their radii are added. For one output, a group of one feature is an L1 term. After the split v_g = w_g with multipliers
+y_g, minimising over v gives
 
     min over (w, b)   loss(Xw + b) + w'Mw + sum_j lam_j |w_j| + sum_g Huber_g(w_g)
 
-with Huber_g(w) = max over ||q|| <= c_g of <q, w> - ||q - y_g||^2 / (2 sigma_g), and then y_g <- projection of
-y_g + sigma_g w_g on the ball of radius c_g. Its minimiser satisfies the optimality conditions of the whole problem but
+with Huber_g(w) = max over ||q|| <= c_g of <q, w> - ||q - y_g||^2 / (2 sigma_g). Then y_g is set to the projection of
+y_g + sigma_g w_g on the ball of radius c_g. The minimiser satisfies the optimality conditions of the subproblem except
 for the slack sum_g c_g ||w_g|| - <y_g, w_g> >= 0, which is the duality gap.
 """
 
@@ -29,15 +29,19 @@ from cvxstructreg.solvers.groups.group_steps import Newton
 
 Ints = np.ndarray[Any, Any]
 
-MULTIPLIER_STEPS, FIRST = 40, 1e-1
-#: The width tau of the Huber functions, sigma_g = c_g / tau, relative to the largest weight: first,
-#: when it gets serious, and least.
+#: The largest number of multiplier steps.
+MULTIPLIER_STEPS = 40
+#: The accuracy of the gradient in the first multiplier step.
+FIRST = 1e-1
+#: The width tau of the Huber functions, sigma_g = c_g / tau, relative to the largest weight: at first, for targets of
+#: at most FINE_TARGET, and at least.
 WIDE, NARROW, NARROWEST = 1e-2, 1e-4, 1e-7
+FINE_TARGET = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
 class Stack:
-    """All groups of a problem as in :mod:`compiled_groups`, on the flat weights."""
+    """All groups of a problem on the flat weights, in the format of :mod:`compiled_groups`."""
 
     indptr: Ints
     indices: Ints
@@ -46,9 +50,9 @@ class Stack:
 
 
 class Restricted:
-    """What is left of the groups on the chosen coordinates, equal ones as one, with their multipliers y summed up.
+    """The groups restricted to the chosen coordinates; equal groups are merged and their multipliers y added.
 
-    With ``join_singles`` a group of which a single coordinate is left is an absolute value, and in ``lam``.
+    With ``join_singles``, a group with a single remaining coordinate is an L1 term, and is added to ``lam``.
     """
 
     def __init__(self, stack: Stack, chosen: Ints, q: Array, join_singles: bool) -> None:
@@ -66,19 +70,19 @@ class Restricted:
         np.cumsum(sizes, out=self.indptr[1:])
         merged = compiled.gather_merged(*self.stack, self.position, self.number, self.indptr, q)
         self.indices, self.y, self.radii = merged
-        self.indices.flags.writeable = False  # as in the stack: another kind of array would be compiled for anew
+        self.indices.flags.writeable = False  # as in the stack: numba would compile again for a writable array
 
     def _numbered(self, merge: Callable[..., int], keys: Ints, absolute: Array) -> tuple[Ints, Ints]:
-        """The numbers of the groups, small ones first, and the sizes of what is left of them.
+        """The numbers of the merged groups, small ones first, and their sizes.
 
-        Loops over groups of the same length one after the other are twice as fast.
+        Loops over successive groups of equal size are twice as fast.
         """
         n_groups = len(self.stack[2])
         table = np.full(2 ** max(1, int(2 * n_groups).bit_length()), -1, dtype=np.int32)
         number, sizes = np.full(n_groups, -1, dtype=np.int32), np.empty(n_groups, dtype=np.int32)
         hashes = np.empty(n_groups, dtype=np.uint64)
         count = merge(*self.stack, self.position, keys, absolute, table, number, sizes, hashes)
-        short = sizes[:count].max(initial=0) < 2**16  # such numbers are sorted ten times faster
+        short = sizes[:count].max(initial=0) < 2**16  # sorting 16-bit numbers is ten times faster
         order = np.argsort(sizes[:count].astype(np.uint16) if short else sizes[:count], kind="stable")
         rank = np.empty(count, dtype=np.int32)
         rank[order] = np.arange(count, dtype=np.int32)
@@ -87,20 +91,20 @@ class Restricted:
         return number, sizes[order]
 
     def flat(self, sigma: Array) -> tuple[Ints, Ints, Array, Array, Array]:
-        """As the loops of :mod:`compiled_huber` take them."""
+        """The arrays in the order of the arguments of :mod:`compiled_huber`."""
         return self.indptr, self.indices, self.radii, sigma, self.y
 
     @cached_property
     def memory(self) -> tuple[Ints, Ints, Array, Array]:
-        """Room for the curvature of the norms."""
+        """Scratch space for the curvature of the norms."""
         return (
             np.empty_like(self.indptr), np.empty_like(self.indices), np.empty_like(self.y), np.empty_like(self.radii)
         )  # fmt: skip
 
-    def hand_back(self, left: Array, lam: Array, q: Array) -> None:
-        """Share the multipliers out among the groups, in ``q``, and take K'q from ``left``, the pull.
+    def distribute_multipliers(self, left: Array, lam: Array, q: Array) -> None:
+        """Distribute the multipliers over the original groups, in ``q``, and subtract K'q from the pull ``left``.
 
-        Groups of one coordinate take what is more than ``lam``, the absolute values' own share.
+        Groups of one coordinate absorb the part of the pull that exceeds ``lam``, the L1 strength.
         """
         from cvxstructreg.forms import compiled_groups as compiled
 
@@ -114,7 +118,7 @@ class Restricted:
 
 
 class Design:
-    """The matrix X in the form that the steps need."""
+    """The matrix X in the formats that the steps need."""
 
     def __init__(self, parts: NormalForm) -> None:
         design, self._parts = parts.model.design, parts
@@ -125,13 +129,13 @@ class Design:
         self.compiled = sp.issparse(design) and parts.n_outputs == 1 and self.rows_apart and diagonal
         self._design = design
         if self.compiled:
-            self._view = design.T  # by columns: no copy, but it takes its time to make
+            self._view = design.T  # a view by columns without a copy; kept because creating it takes time
             columns = design.indices.view(np.uint32) if design.indices.dtype == np.int32 else design.indices
             self._csr = design.indptr.astype(np.int64), columns.astype(np.uint32, copy=False), design.data
 
     @cached_property
     def intercept_unit(self) -> float:
-        """What a gradient by the intercept is large beside one by a weight: the norm of its column, relatively."""
+        """The norm of the column of the intercept, relative to the largest column of X; scales its gradient."""
         largest = float(self._parts.column_norms.max())
         return float(np.sqrt(self._parts.model.n_rows)) / largest if largest > 0.0 else 1.0
 
@@ -145,7 +149,7 @@ class Design:
         return np.asarray((self._view if self.compiled else self.transposed) @ slope)
 
     def chosen_columns(self, position: Ints) -> tuple[Ints, Ints, Array]:
-        """The columns with a position, by rows."""
+        """The columns with a position (>= 0), in CSR format."""
         from cvxstructreg.solvers.groups import compiled_group_newton as compiled
 
         rows, columns, values = self._csr
@@ -155,7 +159,7 @@ class Design:
 
 
 class Subproblem:
-    """The problem with all weights zero but those of the chosen features."""
+    """The problem in which all weights except those of the chosen features are zero."""
 
     def __init__(self, parts: NormalForm, X: Design, features: Ints, lam: Array, norms: Restricted) -> None:
         self.parts, self.features, self.norms = parts, features, norms
@@ -194,19 +198,19 @@ class Subproblem:
         return np.asarray(self.Xt @ slope).ravel()
 
     def loss(self, scores: Array) -> float:
-        """All terms of the scores."""
+        """The sum of all terms on the scores."""
         total = sum(piece.value(scores) for piece in self.parts.score_pieces)
         return float(total + sum(form.value(scores) for form in self.parts.score_forms))
 
     @cached_property
     def column_memory(self) -> tuple[Ints, Ints, Array]:
-        """Room for the columns of free weights."""
+        """Scratch space for the columns of free weights."""
         starts, places, kept = self.columns
         return np.empty_like(starts), np.empty_like(places), np.empty_like(kept)
 
     @cached_property
     def ridge(self) -> Array:
-        """The diagonal quadratic terms: twice their coefficients."""
+        """Twice the coefficients of the diagonal quadratic terms."""
         total = np.zeros(len(self.features))
         for scaled in self.parts.weight_forms:
             if scaled.form.diagonal is not None:
@@ -225,7 +229,7 @@ class Subproblem:
 
     @cached_property
     def quadratic_diagonal(self) -> Array:
-        """The diagonal of 2M, for the preconditioner: without elimination, which only makes it smaller."""
+        """An upper bound of the diagonal of 2M for preconditioning: eliminated variables would make it smaller."""
         total = self.ridge.copy()
         for scaled in self.parts.weight_forms:
             form = scaled.form
@@ -240,7 +244,7 @@ class Subproblem:
         return _squares(self.Xt)
 
     def score_curvature(self, scores: Array) -> Array:
-        """The diagonal of the Hessian by the scores: all of the Hessian where rows and outputs are apart."""
+        """The diagonal of the Hessian with respect to the scores, which is the whole Hessian if ``rows_apart``."""
         if self.rows_apart:
             return self.parts.smooth_score_hessp(scores, np.ones_like(scores))
         columns = []
@@ -257,9 +261,9 @@ def _squares(matrix: Any) -> Any:
 
 @dataclass(eq=False)
 class Widths:
-    """The width tau of the Huber functions, kept from one subproblem to the next.
+    """The width tau of the Huber functions, which is kept from one subproblem to the next.
 
-    ``size`` is the typical size of a weight, of which ``relative`` is a part.
+    ``size`` is the typical size of a weight, and ``relative`` is the width relative to the largest weight.
     """
 
     size: float
@@ -273,19 +277,19 @@ class Widths:
 def minimise(
     sub: Subproblem, w: Array, b: Array, scale: Array, target: float, objective: float, widths: Widths, ease: float
 ) -> tuple[Array, Array, Array]:
-    """Multiplier steps until the duality gap is about ``target * objective``: w, b, and w with zeros.
+    """Multiplier steps until the duality gap is about ``target * objective``; returns w, b, and w with exact zeros.
 
-    The copy v_g of a group inside its ball is zero, and so are its weights, at the optimum if not before.
+    The copy v_g of a group inside its ball is zero. At the optimum, so are the weights of the group.
 
-    ``scale`` are the sizes that the gradient is compared with, one for each weight; it may be left ``ease`` times as
-    large as ``target``, by those who repair the dual point. The multipliers in ``sub.norms`` change in place.
+    The gradient is measured relative to ``scale``, one number for each weight, and may be ``ease`` times as large as
+    ``target`` if the caller repairs the dual point. The multipliers in ``sub.norms`` are updated in place.
     """
     from cvxstructreg.solvers.groups import compiled_huber as compiled
 
     norms, tol = sub.norms, FIRST
     zero = np.zeros(len(w), dtype=np.uint8)
     least, enough = NARROWEST, min(ease * target, 1.0)
-    if target <= 1e-3:
+    if target <= FINE_TARGET:
         widths.relative = min(widths.relative, NARROW)
     for _ in range(MULTIPLIER_STEPS):
         sigma = norms.radii / widths.absolute(w)
@@ -294,7 +298,7 @@ def minimise(
         point = newton.solve(newton.steps.at(w, b), asked)
         if asked > 0.5 * enough and newton.error(point) <= asked:
             slack = compiled.multipliers(*norms.flat(sigma), point.w, zero, False) / objective
-            if slack <= 0.1 * target:  # these multipliers will do
+            if slack <= 0.1 * target:  # these multipliers are good enough
                 asked = 0.5 * enough
                 point = newton.solve(point, asked)
         w, b, error = point.w, point.b, newton.error(point)
@@ -302,18 +306,18 @@ def minimise(
         slack = compiled.multipliers(*norms.flat(sigma), w, zero, True) / objective
         if (slack <= 0.3 * target and error <= enough) or deadline.passed():
             break
-        if error > asked:  # too near to the kinks of the norms for Newton's method
+        if error > asked:  # the Huber functions are too narrow for Newton's method
             least = widths.relative = min(10.0 * widths.relative, 1.0)
-        elif slack > 0.2 * target:  # the slack is about in proportion to the width
+        elif slack > 0.2 * target:  # the slack is roughly proportional to the width
             widths.relative = max(max(0.05, 0.2 * target / slack) * widths.relative, least)
         tol = min(tol, max(0.1 * slack, 0.25 * enough))
     return w, b, rounded(sub, w, b, zero, scale, enough)
 
 
 def rounded(sub: Subproblem, w: Array, b: Array, zero: Ints, scale: Array, allowed: float) -> Array:
-    """w with those weights set to zero that ``zero`` marks: all of them, or as many as the gradient does not mind.
+    """w with the weights marked in ``zero`` set to zero: all of them, or as many as leave the gradient small.
 
-    The gradient may change by ``allowed``, relative to ``scale``: it is what the dual point is made of.
+    The gradient, from which the dual point is built, may change by ``allowed`` relative to ``scale``.
     """
     marked = (zero != 0) & (w != 0)
     if not marked.any():

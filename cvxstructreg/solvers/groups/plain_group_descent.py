@@ -1,6 +1,6 @@
-"""The functions of :mod:`compiled_group_descent` in NumPy, for a dense X: good enough for small problems.
+"""The functions of :mod:`compiled_group_descent` in NumPy, for a dense X and small problems.
 
-They take the same arguments and change the same arrays; see there for what these are.
+They take the same arguments and change the same arrays, which are explained there.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 
 from cvxstructreg.numerics.arrays import Array
 
+#: As in :mod:`compiled_group_descent`; undoing a rejected step does not count as an attempt here.
 NORM_STEPS, ACCEPTED, ATTEMPTS = 50, 1.5, 60
 
 
@@ -35,7 +36,7 @@ def add_columns(X: Any, layout: Any, chosen: Any, step: Array, k: int, out: Arra
 def curvatures(
     X: Any, layout: Any, chosen: Any, hess: Any, k: int, diagonal: Array, least: Array, curvature: Array, centre: Array
 ) -> None:
-    """The diagonal of the Hessian, the intercept minimised out, and centre_p = sum_i x_ip H_i, in the chosen groups."""
+    """For the chosen groups: the diagonal of the Hessian after minimising over b, and centre_p = sum_i x_ip H_i."""
     direct, root, inverse = hess
     slots = _slots(layout, chosen)
     A = X[0][layout[0][slots]]
@@ -51,7 +52,7 @@ def curvatures(
 
 
 def block_prox(a: Array, bend: Array, radius: float, size: int, new: Array) -> None:
-    """argmin over x of sum_j bend_j x_j^2 / 2 - a_j x_j + radius ||x||, for a already thresholded."""
+    """argmin over x of sum_j bend_j x_j^2 / 2 - a_j x_j + radius ||x||, where ``a`` is soft-thresholded already."""
     new[:size] = 0.0
     a, bend, square = a[:size], bend[:size], float(a[:size] @ a[:size])
     if square <= radius * radius:
@@ -72,7 +73,7 @@ def block_prox(a: Array, bend: Array, radius: float, size: int, new: Array) -> N
 
 
 class _Block:
-    """One group: its part of X and of the weights, and what a step in it changes."""
+    """One group: its part of X and of the weights, and the updates after a step."""
 
     def __init__(self, X: Any, layout: Any, g: int, k: int, centre: Array) -> None:
         column, starts = layout[:2]
@@ -85,7 +86,7 @@ class _Block:
         return np.asarray((self.A @ r).ravel() - (self.centre @ shift).ravel() + Qw[self.flat])
 
     def move(self, Q: Any, hess: Any, step: Array, total: Array, r: Array, Qw: Array) -> float:
-        """Take a step; step'(Hessian of the block)step is returned."""
+        """Take a step; returns step'(Hessian of the block)step."""
         direct, root, inverse = hess
         u = (self.A.T @ step.reshape(-1, self.k)).reshape(r.shape)
         bent = direct * u
@@ -118,7 +119,7 @@ def descend(
     tol: float,
     passes: int,
 ) -> tuple[float, int]:
-    """Passes over the chosen groups until no step is larger than ``tol``, relative to ``sizes``; in place."""
+    """Passes over the chosen groups until no step exceeds ``tol``, relative to ``sizes``; updates in place."""
     radii, sizes, lam = layout[2:]
     blocks = [(g, _Block(X, layout, g, k, centre)) for g in chosen]
     worst, done = np.inf, 0

@@ -2,10 +2,12 @@
 
     minimize  loss(Xw + b) + w'Mw + sum_j lam_j |w_j| + sum_g c_g ||v_g||   subject to  v = Kw
 
-One iteration: w by proximal gradient steps on the augmented Lagrangian, in which the copies only enter by
-rho/2 sum_j N_j (w_j - m_j)^2, N_j the number of groups that hold feature j and m_j the mean of its copies v - u; each
-v_g by block soft thresholding; u by the residual. Stopped after few iterations, as published, it is an estimator of its
-own, in effect with a ridge weighted by N_j: the weights handed out are w, not the copies, with the gap they have.
+One iteration updates w by proximal gradient steps on the augmented Lagrangian, each v_g by block soft thresholding, and
+the multipliers u by the residual. The copies enter the step in w only through rho/2 sum_j N_j (w_j - m_j)^2, where N_j
+is the number of groups that contain feature j and m_j is the mean of its copies v - u.
+
+If it is stopped after few iterations, as published, the result differs from the optimum: the method is then a different
+estimator, in effect with a ridge weighted by N_j. The iterates are w, not the copies, with their true gap.
 """
 
 from __future__ import annotations
@@ -23,20 +25,22 @@ from cvxstructreg.solvers.groups.group_newton import NEEDS
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.solver import Solver
 
-#: Options for an accurate solution, with which the solver is verified: with the published ones a w is one gradient step
-#: from the last, so that the multipliers creep.
+#: Options for an accurate solution, used in tests. With the published options, each w is only one gradient step away
+#: from the last one, so the multipliers converge very slowly.
 ACCURATE = {"rho": 0.1, "w_tol": 1e-6}
-#: Relative residuals at which ``stop`` ends the iterations; most proximal gradient steps for one w.
-SMALL, W_STEPS = 1e-3, 1000
+#: The relative residuals at which ``stop`` ends the iterations.
+SMALL = 1e-3
+#: The largest number of proximal gradient steps for one w.
+W_STEPS = 1000
 
 
 def run(
     problem: Problem, start: Iterate, tol: float, rho: float = 1.0, w_tol: float = 1e-5, stop: bool = False
 ) -> Iterator[Iterate]:
-    """``rho`` is the penalty, ``w_tol`` the relative change of w that ends its steps; ``stop`` ends by the residuals.
+    """``rho`` is the penalty, and ``w_tol`` the relative change of w that ends its gradient steps.
 
-    Each iteration is handed out, so that ``max_iter`` truncates. As published, ``rho`` is in the units of the objective
-    over those of the weights squared.
+    ``stop`` ends the solve when the residuals are small. Every iteration is yielded, so that ``max_iter`` truncates. As
+    published, ``rho`` has the units of the objective divided by those of the squared weights.
     """
     if not rho > 0 or not w_tol > 0:
         raise ValueError(f"rho and w_tol must be positive, got {rho} and {w_tol}")
@@ -74,8 +78,8 @@ class _WeightStep:
         assert parts.piece_diagonal is not None  # every K picks rows
         self.parts, self.rho, self.tol = parts, rho, tol
         self.counts = parts.piece_diagonal[:, None]
-        self.step = 0.0  # chosen by scale when first needed
-        # steps in b / unit: so the intercept's column is about as long as the longest of X
+        self.step = 0.0  # chosen from the scale of the problem when first needed
+        # steps are taken in b / unit, so that the column of the intercept is about as long as the longest of X
         self.unit = power_of_two(float(parts.column_norms.max()) / np.sqrt(parts.model.n_rows))
 
     def _smooth(self, w: Array, b: Array, target: Array) -> tuple[float, Array]:
@@ -115,7 +119,7 @@ class _WeightStep:
 
 
 def _first_step(value: float, grad: Array, grad_b: Array) -> float:
-    """A power of two that is at least 2 f / ||f'||^2: not less than 1/L for a nonnegative f of Lipschitz gradient."""
+    """2 f / ||f'||^2, rounded up to a power of two: at least 1/L for a nonnegative f with an L-Lipschitz gradient."""
     steepness = float(np.sum(grad**2) + np.sum(grad_b**2))
     return float(np.exp2(np.ceil(np.log2(2.0 * value / steepness)))) if value > 0.0 and steepness > 0.0 else 1.0
 

@@ -1,10 +1,10 @@
-"""Operations on single columns of a design matrix, dense or sparse, for one or several outputs: compiled.
+"""Compiled operations on single columns of a dense or sparse design matrix, for one or several outputs.
 
-A design matrix is a tuple, ``(A,)`` for a dense one by its columns (A is the transpose in C order), ``(data, indices,
-indptr)`` for compressed columns with uint32 indices. What belongs to the scores (r, u, direct, root) has the shape (n,)
-for one output and (n, k) for several; what belongs to the weights is flat, with k numbers for each feature. Row i has
-the Hessian H_i = diag(direct_i) - root_i root_i'; for one output only ``direct`` counts. Which of the four cases it is
-is known when code is compiled, and only that one is.
+A design matrix is a tuple: ``(A,)`` for a dense matrix (A is the transpose in C order), or ``(data, indices, indptr)``
+for compressed columns with uint32 indices. Arrays of scores (r, u, direct, root) have the shape (n,) for one output and
+(n, k) for several. Arrays of weights are flat, with k numbers for each feature. Row i has the Hessian H_i =
+diag(direct_i) - root_i root_i'; for one output only ``direct`` is used. The types determine which of the four cases is
+compiled.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba.extending import overload
 
 from cvxstructreg.numerics.arrays import Array
 
-# sums may be reordered, so that they use vector instructions
+# sums may be reordered, which allows vector instructions
 FAST = {"reassoc", "contract", "nsz"}
 
 
@@ -37,12 +37,12 @@ def moments(X: Any, j: int, direct: Array, root: Array, square: Array, centre: A
 
 
 def absorb(X: Any, columns: Any, direct: Array, root: Array, u: Array, r: Array) -> float:
-    """r_i += H_i u_i and u_i = 0 for the rows of some columns; sum_i u_i'H_i u_i."""
+    """r_i += H_i u_i, then u_i = 0, for the rows of some columns; returns sum_i u_i'H_i u_i."""
     raise NotImplementedError("compiled code only")
 
 
 def _case(X: Any, scores: Any, dense: Any, dense_several: Any, sparse: Any, sparse_several: Any) -> Callable[..., Any]:
-    """The one of the four."""
+    """The implementation for these types."""
     if len(X) == 1:
         return dense if scores.ndim == 1 else dense_several
     return sparse if scores.ndim == 1 else sparse_several
@@ -190,7 +190,7 @@ def _absorb(X: Any, columns: Any, direct: Any, root: Any, u: Any, r: Any) -> Any
         for j in columns:
             for p in range(indptr[j], indptr[j + 1]):
                 i = indices[p]
-                change = direct[i] * u[i]  # zero where another column has been before
+                change = direct[i] * u[i]  # zero if an earlier column has handled this row
                 bent += change * u[i]
                 r[i] += change
                 u[i] = 0.0

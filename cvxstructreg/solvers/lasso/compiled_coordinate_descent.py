@@ -1,10 +1,10 @@
-"""Coordinate descent on a quadratic model: compiled free functions over plain arrays.
+"""Coordinate descent on a quadratic model: compiled functions of plain arrays.
 
-A design matrix is a tuple, ``(A,)`` for a dense one by its columns (A is the transpose in C order, which numba still
-calls so if there is only one column), ``(data, indices, indptr)`` for compressed columns with uint32 indices (signed
-ones cost a sign extension at every entry). The two only differ in the three column operations at the head; everything
-else is written once. Arrays of curvatures and the like have an entry for every feature, of which only those of the
-features at hand are used. Import this module where it is used: the import brings numba along.
+A design matrix is a tuple: ``(A,)`` for a dense matrix (A is the transpose in C order, a type that numba keeps even for
+a single column), or ``(data, indices, indptr)`` for compressed columns with uint32 indices (signed indices would cost a
+sign extension at every entry). The two cases differ only in the three column operations below; all other code is
+shared. Arrays such as ``curvature`` have an entry for every feature, but only those of the selected features are used.
+Import this module only where it is called, because it imports numba.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from cvxstructreg.numerics.arrays import Array
 
 Columns = tuple[Any, ...]
 
-# sums may be reordered, so that they use vector instructions; infinities (bounds) keep their meaning
+# sums may be reordered, which allows vector instructions; infinities (bounds) keep their meaning
 FAST = {"reassoc", "contract", "nsz"}
-# Explicit loops instead of array expressions, and few calls between compiled functions: each of these would be
-# compiled anew for every caller, which once took most of the seconds of a first use.
+# The functions use explicit loops instead of array expressions, and few calls of each other. Both would be compiled
+# again for every caller, which dominated the time of the first use.
 compiled = njit(cache=True, error_model="numpy")
 
 
@@ -113,23 +113,23 @@ def add_columns(X: Columns, features: Any, step: Array, out: Array) -> None:
 def curvatures(
     X: Columns, features: Any, h: Array, inverse: float, diagonal: Array, curvature: Array, centre: Array
 ) -> None:
-    """Of the given features: centre_j = sum_i h_i x_ij and sum_i h_i x_ij^2 - centre_j^2 / sum(h) + diagonal_j.
+    """For the given features: centre_j = sum_i h_i x_ij and sum_i h_i x_ij^2 - centre_j^2 / sum(h) + diagonal_j.
 
-    ``inverse`` is 1 / sum(h), or 0 without intercept.
+    ``inverse`` is 1 / sum(h), or 0 without intercept. The results are in ``centre`` and ``curvature``.
     """
     for j in features:
         square, first = column_moments(X, j, h)
         centre[j] = first
-        # not less than round-off allows: a column may be nearly constant
+        # at least the round-off: a column may be nearly constant
         curvature[j] = max(square - first * first * inverse, 1e-10 * square) + diagonal[j]
 
 
 @compiled
 def violations(features: Any, w: Array, slope: Array, box: Array, out: Array) -> float:
-    """How much c|w| + slope w decreases per unit of w_j, in the better of the two directions that the bounds allow.
+    """The decrease of c|w| + slope w per unit of w_j, in the better of the directions that the bounds allow.
 
-    Zero or less at a minimum; below zero it says by how much the nearest kink or bound holds w_j. Goes into ``out``;
-    returns the largest. ``box`` has rows c, lower, upper.
+    It is zero or negative at a minimum. A negative value is the margin by which a kink or bound keeps w_j in place. The
+    results are in ``out``; the largest is returned. ``box`` has the rows c, lower, upper.
     """
     worst = 0.0
     for j in features:
@@ -158,11 +158,13 @@ def descend(
     tol: float,
     passes: int,
 ) -> tuple[float, float, int]:
-    """Passes over the features until no step is larger than ``tol`` in gradient units; r, w and Qw are updated.
+    """Passes over the features until no step exceeds ``tol`` in gradient units; r, w and Qw are updated.
 
     The model is  g'Xd + 1/2 (Xd)'H(Xd) + 1/2 w'Qw + sum c|w|  with r = g + HXd, minimised over the intercept at every
-    step: its gradient is x_j'r - centre_j sum(r) / sum(h), with centre_j = sum_i h_i x_ij. Returns the largest step of
-    the last pass, sum(r), and the number of passes.
+    step. The gradient of its smooth part is x_j'r - centre_j sum(r) / sum(h) + (Qw)_j with centre_j = sum_i h_i x_ij.
+    ``curvature`` and ``centre`` come from :func:`curvatures`, ``box`` has the rows c, lower, upper, ``h`` is the
+    diagonal of H, ``inverse`` is 1 / sum(h) or 0, and ``total`` is sum(r). Returns the largest step of the last pass,
+    sum(r), and the number of passes.
     """
     worst, done = np.inf, 0
     while done < passes and worst > tol:
@@ -191,10 +193,10 @@ def descend(
 
 @compiled
 def dual_scale(w: Array, slope: Array, box: Array, ridge: Array) -> tuple[float, float, float]:
-    """The largest s <= 1 for which absolute values and bounds take s times -slope, and what it costs in the dual.
+    """The largest s <= 1 for which -s * slope is in the domain of the separable conjugate, and the dual cost there.
 
-    Features with a strongly convex term (``ridge``) take any excess e at the cost s w e + e^2 / (4 ridge). Returns s,
-    that cost, and the conjugate of the separable part.
+    Features with a strongly convex term (``ridge``) may have any excess e, at the cost s w e + e^2 / (4 ridge). Returns
+    s, the sum of these costs, and the conjugate of the separable part.
     """
     s, free = 1.0, True
     for j in range(w.size):
@@ -206,7 +208,7 @@ def dual_scale(w: Array, slope: Array, box: Array, ridge: Array) -> tuple[float,
         if (left > c and box[2, j] == np.inf) or (left < -c and box[1, j] == -np.inf):
             s = min(s, c / abs(left))
     excess_cost = taken_cost = 0.0
-    for j in range(0 if free else w.size):  # absolute values alone cost nothing
+    for j in range(0 if free else w.size):  # the conjugate of a pure L1 term is zero
         c, lower, upper, left = box[0, j], box[1, j], box[2, j], -s * slope[j]
         taken = min(left, c) if upper == np.inf else left
         taken = max(taken, -c) if lower == -np.inf else taken

@@ -1,7 +1,8 @@
-"""Jumps to the minimum of a quadratic model over the features that are free to move: compiled free functions.
+"""Jumps to the minimum of a quadratic model over the features that are free to move: compiled functions.
 
-They solve ``A step = -slope`` with A = X'HX - centre centre' / sum(h) + Q over some features, and go there as far as
-signs and bounds allow. Arrays are those of ``compiled_coordinate_descent``. Import this module where it is used.
+A jump solves ``A step = -slope`` with A = X'HX - centre centre' / sum(h) + Q over some features, and takes the step as
+far as signs and bounds allow. The arrays are those of ``compiled_coordinate_descent``. Import this module only where it
+is called, because it imports numba.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.solvers.lasso.compiled_coordinate_descent import Columns, column_add, column_dot, compiled
 
-#: Conjugate gradient steps of a jump at most.
+#: The largest number of conjugate gradient steps of a jump.
 MOST_CG = 25
 
 
@@ -29,7 +30,7 @@ def free_slopes(
     w: Array,
     Qw: Array,
 ) -> tuple[Any, Array]:
-    """The features that are neither held at zero nor at a bound, and the slope of the model along each.
+    """The features that are neither at a kink nor at a bound, and the slope of the model along each.
 
     ``common`` is sum(r) / sum(h).
     """
@@ -56,11 +57,11 @@ def conjugate_gradients(
     scratch: Array,
     tol: float,
 ) -> tuple[Array, Array]:
-    """The minimiser of the model over features whose signs stay, with its scores: as the step and X step.
+    """The step to the minimiser of the model for fixed signs, and its image X step.
 
     Solves ``A step = -slope`` with A = X'HX - centre centre' / sum(h) + Q by conjugate gradients with a diagonal
-    preconditioner, until the residual is within ``tol``. ``slope`` has one entry for each of the features; ``scratch``
-    is zero on all features before and after.
+    preconditioner, until the residual is within ``tol``. ``slope`` has one entry for each of the features. ``scratch``
+    has an entry for every feature, which must be zero and is reset to zero.
     """
     m, n = features.size, h.size
     step, residual, direction, product = np.zeros(m), np.empty(m), np.zeros(m), np.empty(m)
@@ -109,10 +110,10 @@ def conjugate_gradients(
 
 @compiled
 def add_gram(X: Columns, features: Any, h: Array, most: float, out: Array) -> bool:
-    """The lower triangle of X'HX over some features is added to ``out``, for a sparse X.
+    """Add the lower triangle of X'HX over some features to ``out``, for a sparse X; returns whether it was done.
 
-    It is summed up by rows of X, as there are few of the features in each. If that takes ``most`` products or more,
-    nothing is done, and False returned.
+    The sum goes over the rows of X, since each row contains few of the features. If that takes ``most`` products or
+    more, nothing is done.
     """
     data, indices, indptr = X
     n, work = h.size, 0.0
@@ -125,7 +126,7 @@ def add_gram(X: Columns, features: Any, h: Array, most: float, out: Array) -> bo
         start[i + 1] += start[i]
     if work >= most:
         return False
-    # the columns by rows; in each row they are in order
+    # the selected columns in row-major order, sorted within each row
     column, value, end = np.empty(start[n], dtype=np.uint32), np.empty(start[n]), start.copy()
     for k in range(features.size):
         for p in range(indptr[features[k]], indptr[features[k] + 1]):
@@ -142,7 +143,7 @@ def add_gram(X: Columns, features: Any, h: Array, most: float, out: Array) -> bo
 
 @compiled
 def add_rest(Q: Columns, features: Any, centre: Array, inverse: float, scratch: Array, out: Array) -> None:
-    """The lower triangle of Q - centre centre' / sum(h) over some features is added to ``out``."""
+    """Add the lower triangle of Q - centre centre' / sum(h) over some features to ``out``."""
     for k in range(features.size):
         j = features[k]
         for p in range(Q[2][j], Q[2][j + 1]):
@@ -170,10 +171,12 @@ def land(
     Qw: Array,
     scratch: Array,
 ) -> float:
-    """Go by ``step``, with X step the ``scores``, as far as signs and bounds allow; r, w and Qw are updated.
+    """Take ``step``, whose image X step is ``scores``, as far as signs and bounds allow; r, w and Qw are updated.
 
-    Weights that would change their sign stop at zero, those that would leave their bounds stop there. If the model does
-    not fall so, all go as far as the first that stops. Returns by how much sum(r) changes.
+    A weight that would change its sign stops at zero, and one that would leave its bounds stops at the bound. If the
+    model does not decrease this way, the whole step is shortened to where the first weight stops. ``free`` and
+    ``slope`` come from :func:`free_slopes`; the other arguments are those of
+    :func:`compiled_coordinate_descent.descend` and scratch space. Returns the change of sum(r).
     """
     m, ones, room = free.size, np.ones(h.size), 1.0
     move, image = np.empty(m), scores.copy()
@@ -202,7 +205,7 @@ def land(
         j = free[k]
         new = w[j] + (room * step[k] if together else move[k])
         new = min(max(new, box[1, j]), box[2, j])
-        if box[0, j] > 0.0 and abs(new) <= 1e-14 * abs(w[j]):  # whoever stops at zero is there up to round-off
+        if box[0, j] > 0.0 and abs(new) <= 1e-14 * abs(w[j]):  # a weight that stops at zero is zero up to round-off
             new = 0.0
         shift += centre[j] * (new - w[j])
         for p in range(Q[2][j], Q[2][j + 1]):

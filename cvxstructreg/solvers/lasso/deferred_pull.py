@@ -1,4 +1,4 @@
-"""X'g for changing g, computed anew only for the features where it may have become large enough to matter."""
+"""X'g for changing g, recomputed only for the features whose product may have become large enough to matter."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 
 from cvxstructreg.numerics.arrays import Array
 
-#: If more than this part of the features is to be computed anew, all are.
+#: If more than this part of the products must be recomputed, all are.
 MOST = 0.5
 
 
 class LazyPull:
-    """The products x_j'g of the columns of a matrix, remembered from earlier g.
+    """The products x_j'g of the columns of a matrix with a vector g, cached from earlier g.
 
-    If g has moved by a total length t since x_j'g was computed, it has changed by ||x_j|| t at most. Where the old
-    value is so far below its threshold, the new one is below it too, and that is all that is asked of most features.
-    It serves as long as the matrix does, whatever g is: along a path, g moves little from point to point.
+    If g has moved by a total length t since x_j'g was computed, the product has changed by at most ||x_j|| t. If the
+    old product is below its threshold by more than that, the new one is below the threshold too, and most features need
+    no more than this fact. The cache lives as long as the matrix: along a regularization path, g moves little.
     """
 
     def __init__(self, X: tuple[Any, ...], norms: Array, design: Any) -> None:
@@ -27,16 +27,16 @@ class LazyPull:
         self.all = np.arange(norms.size)
         self.pull = np.zeros(norms.size)  # exact for g = 0
         self.g = np.zeros(design.shape[0])
-        self.length = 0.0  # of the way that g has gone
-        self.seen = np.zeros(norms.size)  # that length when a product was computed last
-        self.lock = Lock()  # problems that share a model may be solved in several threads
+        self.length = 0.0  # the total length that g has moved
+        self.seen = np.zeros(norms.size)  # the value of length when each product was last computed
+        self.lock = Lock()  # several threads may solve problems that share a model
 
     def at(self, compiled: ModuleType, g: Array, shift: Array, threshold: Array, always: Any) -> Array:
-        """x_j'g + shift_j: exact where it may exceed the threshold in size, and on the features ``always``.
+        """x_j'g + shift_j: exact if its absolute value may exceed the threshold, and on the features ``always``.
 
-        Elsewhere an old value, which does not exceed the threshold either. A thread that finds another one at work does
-        not wait but computes all products itself; so does a process forked at such a moment, where the lock stays
-        locked.
+        Other features get an old value, which does not exceed the threshold either. If another thread holds the lock,
+        all products are computed directly, without waiting. This also covers a process forked at such a moment, in
+        which the lock stays locked.
         """
         if not self.lock.acquire(blocking=False):
             return np.asarray(self.design.T @ g + shift)

@@ -1,14 +1,14 @@
-"""Iteratively reweighted least squares with full cyclic coordinate descent: the Laplacian elastic net's own algorithm.
+"""Iteratively reweighted least squares with full cyclic coordinate descent: the published Laplacian elastic net solver.
 
 Fei, Quanz and Huan (2010), "Regularization and feature selection for networked features", Algorithm 1. At the current
-point the loss is replaced by weighted squares, with weights h_i and working response z_i - g_i / h_i; these are
-minimised by passes over all coordinates, each by its closed form (their Lemma 3.1)
+point the loss is replaced by weighted least squares with weights h_i and working response z_i - g_i / h_i. Passes over
+all coordinates minimise it, with the closed form of their Lemma 3.1 for each coordinate:
 
     w_j  <-  soft( sum_i h_i x_ij r_i^(j) - 2 sum_(k != j) M_jk w_k,  c_j )  /  ( sum_i h_i x_ij^2 + 2 M_jj )
 
-where r^(j) is the residual of the working response without feature j. The intercept is at its minimum throughout,
-so that the sums above are centred. It is for teaching and for cross-checks; "working_set" is the fast one. Unlike in
-the paper, a step is halved until the objective falls: plain reweighting may diverge.
+Here r^(j) is the residual of the working response without feature j. The intercept is always at its minimum, so the
+sums are centred. Unlike in the paper, a step is halved until the objective decreases, because plain reweighting may
+diverge. This solver is for teaching and for cross-checks; "working_set" is faster.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from cvxstructreg.solvers.solver import Solver
 
 
 def run(problem: Problem, start: Iterate, tol: float, max_passes: int = 100) -> Iterator[Iterate]:
-    """``max_passes`` over the coordinates for each reweighting at most."""
+    """At most ``max_passes`` passes over the coordinates for each reweighting."""
     state = State(problem, start, tol)
     while True:
-        state.look(0.0)
+        state.evaluate(0.0)
         yield state.iterate()
         if not reweight(state, 0.1 * state.worst, max_passes):
             yield state.iterate(exhausted=True)
@@ -36,10 +36,10 @@ def run(problem: Problem, start: Iterate, tol: float, max_passes: int = 100) -> 
 
 
 def reweight(state: State, tol: float, max_passes: int) -> bool:
-    """One weighted least squares problem by cyclic coordinate descent; whether the point has moved."""
+    """Solve one weighted least squares problem by cyclic coordinate descent; return whether the point has moved."""
     model = QuadraticModel(state.given, state.all, state.h, state.g, state.w, state.Qw)
     while model.passes < max_passes and model.descend(state.all, tol, 1) > tol and not deadline.passed():
-        pass  # one pass at a time: compiled code cannot be interrupted
+        pass  # one pass per call, because compiled code cannot be interrupted
     return state.backtrack(model)
 
 

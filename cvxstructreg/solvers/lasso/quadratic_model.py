@@ -2,8 +2,9 @@
 
     g'Xd + 1/2 (Xd)'H(Xd) + 1/2 (w + d)'Q(w + d) + sum_j c_j |w_j + d_j|   subject to   lower <= w + d <= upper
 
-with g and H the derivatives of the loss by the scores. The intercept is at its minimum throughout. The passes over the
-coordinates and the conjugate gradients are compiled (``compiled_coordinate_descent``); here is when to use which.
+Here g and H are the first and second derivatives of the loss with respect to the scores. The intercept is always at its
+minimum. The passes over the coordinates and the conjugate gradients are in ``compiled_coordinate_descent`` and
+``compiled_jump``; this file decides when to use which.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from cvxstructreg.runtime import deadline
 
 Columns = tuple[Any, ...]
 
-#: Passes over the features that are not at zero before a jump.
+#: Passes over the nonzero features before a jump.
 SETTLING = 2
-#: Steps of conjugate gradients for each digit, and in all: whether a direct solve is less work depends on them. BLAS
-#: computes so many times as fast as these steps do.
+#: For the choice between a direct solve and conjugate gradients: the estimated number of conjugate gradient steps per
+#: digit, the largest number of steps, and how many times faster BLAS computes than these steps.
 STEPS_A_DIGIT, MOST_STEPS, BLAS = 5.0, 25.0, 10.0
 #: A pivot below this part of its diagonal entry is round-off.
 LEAST_PIVOT = 1e-10
 
 
 class Coefficients:
-    """What stays the same for all models of one problem: design and quadratic columns, bounds, room to compute in."""
+    """The data shared by all models of one problem: columns of X and Q, strengths and bounds, and scratch space."""
 
     def __init__(self, compiled: ModuleType, X: Columns, Q: Columns, diagonal: Array, box: Array, intercept: bool):
         from cvxstructreg.solvers.lasso import compiled_jump
@@ -42,7 +43,7 @@ class Coefficients:
 
 
 class QuadraticModel:
-    """The model at a point (w, Qw) over some features, and the point ``w``, ``Qw`` that it is moved to."""
+    """The model at a point (w, Qw) over some features; ``w`` and ``Qw`` are its current minimiser."""
 
     def __init__(self, given: Coefficients, features: Any, h: Array, g: Array, w: Array, Qw: Array) -> None:
         self.given, self.features, self.h = given, features, h
@@ -56,7 +57,7 @@ class QuadraticModel:
         given.compiled.curvatures(given.X, features, h, self.inverse, given.diagonal, given.curvature, given.centre)
 
     def descend(self, features: Any, tol: float, passes: int) -> float:
-        """Passes over the features until no step is larger than ``tol``; returns the largest of the last pass."""
+        """Passes over the features until no step exceeds ``tol``; returns the largest step of the last pass."""
         given = self.given
         worst, self.total, done = given.compiled.descend(
             given.X, given.Q, features, given.curvature, given.centre, given.box, self.h, self.inverse, self.total,
@@ -66,10 +67,11 @@ class QuadraticModel:
         return float(worst)
 
     def minimise(self, tol: float, max_passes: int) -> None:
-        """Coordinate descent until no step of a full pass is larger than ``tol`` in gradient units.
+        """Coordinate descent until no step of a full pass exceeds ``tol`` in gradient units.
 
-        A pass over all features finds the signs, a few passes over those that are not at zero settle them, a jump
-        goes to the minimum for these signs (coordinate descent is slow there when features are correlated), and so on.
+        A pass over all features finds the signs, and a few passes over the nonzero features settle them. Then a jump
+        goes to the minimum for these signs, because coordinate descent is slow if features are correlated. This
+        repeats.
         """
         while self.passes < max_passes and self.descend(self.features, tol, 1) > tol and not deadline.passed():
             moving = self.features[self._moving(self.features)]
@@ -80,7 +82,7 @@ class QuadraticModel:
         return (self.w[features] != 0.0) | (self.given.box[0][features] == 0.0)
 
     def jump(self, features: Any, tol: float) -> None:
-        """A step of all features that can move freely towards the minimum of the model."""
+        """Move all features that are neither at zero nor at a bound towards the minimum of the model."""
         given = self.given
         free, slope = given.jumps.free_slopes(
             given.X, features, given.curvature, given.centre, given.box, self.inverse * self.total,
@@ -95,7 +97,7 @@ class QuadraticModel:
         )  # fmt: skip
 
     def _solved(self, free: Any, slope: Array, tol: float) -> tuple[Array, Array]:
-        """The step to the minimum if nothing stops it, and what it does to the scores."""
+        """The step to the minimum without regard to signs and bounds, and the change of the scores."""
         step, given = self._solved_directly(free, slope, tol), self.given
         if step is not None:
             scores = np.zeros(self.h.size)
@@ -107,7 +109,7 @@ class QuadraticModel:
         return found
 
     def _solved_directly(self, free: Any, slope: Array, tol: float) -> Array | None:
-        """The step by a Cholesky factor, where that is less work and features are not nearly dependent."""
+        """The step by a Cholesky factorisation; None if that is more work, or features are nearly dependent."""
         matrix = self._known_matrix(free)
         if matrix is None:
             steps = min(MOST_STEPS, STEPS_A_DIGIT * np.log10(np.abs(slope).max() / tol))
@@ -120,7 +122,7 @@ class QuadraticModel:
         return np.asarray(dpotrs(factor, -slope)[0])
 
     def _matrix(self, free: Any, steps: float) -> Array | None:
-        """The second derivatives by these features, as a lower triangle; None if CG takes less by so many steps."""
+        """The lower triangle of the Hessian on these features; None if so many CG steps are less work."""
         given, m = self.given, free.size
         if len(given.X) == 1:
             if BLAS * 2.0 * steps < m:
@@ -140,7 +142,7 @@ class QuadraticModel:
         return matrix
 
     def _known_matrix(self, free: Any) -> Array | None:
-        """The same from an earlier jump, if it had all these features."""
+        """The matrix from an earlier jump, if that contains all these features."""
         if self.known is None:
             return None
         features, matrix = self.known
@@ -150,11 +152,11 @@ class QuadraticModel:
         return matrix if free.size == features.size else np.ascontiguousarray(matrix[np.ix_(places, places)])
 
     def residual(self) -> Array:
-        """The derivative of the model's loss by the scores where it has been moved to: g + H (Xd + shift)."""
+        """The derivative of the model's loss with respect to the scores at its current point: g + H (Xd + shift)."""
         return self.r - (self.inverse * self.total) * self.h
 
     def change(self) -> tuple[Array, float]:
-        """By how much the scores and the intercept change from where the model was made."""
+        """The change of the scores and of the intercept from the point where the model was built."""
         shift = -self.inverse * self.total
         change = np.full(self.r.size, shift)
         self.given.compiled.add_columns(self.given.X, self.features, self.w[self.features] - self.start, change)

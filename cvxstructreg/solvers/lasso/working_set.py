@@ -1,15 +1,18 @@
-"""Working sets, prox-Newton steps and coordinate descent, for absolute values, bounds and sparse quadratic terms.
+"""Working sets, prox-Newton steps and coordinate descent, for L1, bounds and sparse quadratic terms.
 
     minimize over (w, b)   sum_i loss_i(x_i'w + b) + sum_j c_j |w_j| + w'Mw   subject to   lower <= w <= upper
 
-The loss needs a gradient and a curvature for each row (``grad`` and ``hess_diag``). An outer iteration takes the
-features that violate optimality most, and those that are not zero; prox-Newton steps over these minimise a quadratic
-model by coordinate descent in compiled code, with a line search on the objective. The gap on all features stops it, at
-the dual point that the last model predicts: what the derivative of the loss would be at its minimum, were the loss
-quadratic. That is feasible as far as the model was solved, whereas the derivative at the point itself is infeasible by
-what the Newton step leaves, and would need another step.
-Friedman, Hastie and Tibshirani (2010) for the passes; Yuan, Ho and Lin (2012) for prox-Newton by coordinates;
-Massias, Gramfort and Salmon (2018) for working sets.
+The loss needs a gradient and a curvature for each row (``grad`` and ``hess_diag``). An outer iteration selects the
+features with nonzero weights and those that violate optimality most. Prox-Newton steps on these features minimise a
+quadratic model by coordinate descent in compiled code, with a line search on the objective. The solver stops when the
+gap over all features is small enough.
+
+The dual point for this gap comes from the last quadratic model. It is the derivative that the loss would have at the
+minimum of the model if the loss were quadratic. Its infeasibility is only that of the solution of the model. The
+derivative of the loss at the new point has the error of the Newton step in addition, and would need another step.
+
+References: Friedman, Hastie and Tibshirani (2010) for coordinate descent; Yuan, Ho and Lin (2012) for prox-Newton steps
+by coordinate descent; Massias, Gramfort and Salmon (2018) for working sets.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from cvxstructreg.solvers.lasso.working_set_rounds import ROUND_OFF, rounds
 from cvxstructreg.solvers.needs import L1OrBounds, Matrices, OneLoss, Outputs, ScoresCan
 from cvxstructreg.solvers.solver import Solver
 
-#: What coordinate descent on a working set needs of a problem.
+#: What coordinate descent on a working set requires of a problem.
 NEEDS = (
     Outputs(most=1),
     OneLoss(),
@@ -46,24 +49,30 @@ NEEDS = (
 
 #: The smallest working set.
 SMALLEST_SET = 100
-#: A quadratic model is solved to this part of the violation at most, near the optimum to the power POWER of it (both
-#: relative to the strength), but no further than a gap of FINAL of the target asks for. A working set is solved to the
-#: part ENOUGH of its first violation.
+#: The accuracy of a quadratic model: at least INNER times the violation v, and v^POWER near the optimum (with v
+#: relative to the strength), but no more than a gap of FINAL times the target requires.
 INNER, POWER, FINAL = 0.3, 4.0, 0.3
+#: A working set is solved until its violation is ENOUGH times the first one.
 ENOUGH = 0.1
-#: Steps of a pass say little about the violation where features are correlated: two Newton steps in a row that leave
-#: more of it than SLOW make the next ones solve their models SHARPER.
+#: If features are correlated, the steps of a pass say little about the violation. If two successive Newton steps reduce
+#: the violation by a factor of less than SLOW, INNER is multiplied by SHARPER for the next steps, down to SHARPEST.
 SLOW, SHARPER, SHARPEST = 0.7, 0.1, 0.01
+#: A gap that requires scaling the dual point below this is treated as infinite: its value does not matter.
+LEAST_SCALE = 0.9
+#: The line search: required part of the predicted decrease, and smallest step size.
+SUFFICIENT, SHORTEST = 0.01, 1e-9
+#: Newton steps for the intercept at most, and the part of the tolerance below which their gain is negligible.
+INTERCEPT_STEPS, NEGLIGIBLE = 3, 1e-3
 
 
 def run(problem: Problem, start: Iterate, tol: float, max_newton: int = 10, max_epochs: int = 50) -> Iterator[Iterate]:
-    """``max_newton`` prox-Newton steps on one working set at most, each of at most ``max_epochs`` passes."""
+    """At most ``max_newton`` prox-Newton steps on one working set, each of at most ``max_epochs`` passes."""
     state = State(problem, start, tol)
-    yield from rounds(state, tol, state.look, lambda target: state.improve(target, max_newton, max_epochs))
+    yield from rounds(state, tol, state.evaluate, lambda target: state.improve(target, max_newton, max_epochs))
 
 
 class State:
-    """A point, its scores and Q w with Q = 2M, and what is derived from them."""
+    """A point, its scores, Q w with Q = 2M, and derived quantities."""
 
     def __init__(self, problem: Problem, start: Iterate, tol: float) -> None:
         from cvxstructreg.solvers.lasso import compiled_coordinate_descent
@@ -95,14 +104,14 @@ class State:
         self.Qw = np.zeros(d)
         self.compiled.add_columns(Q, self.support, self.w[self.support], self.Qw)
         self.slope, self.score = np.empty(d), np.empty(d)
-        self.size: int = 0  # of the last working set
+        self.size: int = 0  # the size of the last working set
         self.inner, self.slow, self.strength = INNER, 0, float(self.box[0].max())
         self.predicted: Array | None = None  # the dual point at the minimum of the last model
-        self.dual: Array | None = None  # the one looked at, if it is not the gradient
+        self.dual: Array | None = None  # the dual point in use; None for the gradient of the loss
         self.refresh()
 
     def iterate(self, exhausted: bool = False, promising: bool | None = None) -> Iterate:
-        """The point for the driver, with the dual point if it is not simply the gradient."""
+        """The point for the driver, with its dual point unless that is the gradient of the loss."""
         dual = {} if self.dual is None else {self.piece.number: self.dual[:, None]}
         return Iterate(self.w[:, None].copy(), np.array([self.b]), dual, exhausted=exhausted, promising=promising)
 
@@ -111,36 +120,36 @@ class State:
         return self.piece.scale * self.piece.atom.value(z[:, None])
 
     def refresh(self, loss: float | None = None) -> None:
-        """Value (if it is not known), gradient and curvature of the loss at the scores."""
+        """Update value (unless given), gradient and curvature of the loss at the scores."""
         self.loss_value = self.loss(self.z) if loss is None else loss
         z = self.z[:, None]
         self.g = self.piece.scale * self.piece.atom.grad(z)[:, 0]
         self.h = self.piece.scale * self.piece.atom.hess_diag(z)[:, 0]
 
     def penalty(self, w: Array, Qw: Array, support: Any) -> float:
-        """The terms of the weights, where w is zero outside the support."""
+        """The terms on the weights, for a w that is zero outside the support."""
         v = w[support]
         return float(self.box[0][support] @ np.abs(v) + 0.5 * (v @ Qw[support]))
 
-    def look(self, target: float) -> float:
-        """The slope on all features at a dual point, the violations there, and the relative gap."""
+    def evaluate(self, target: float) -> float:
+        """Compute the slope of all features at a dual point and their violations; return the relative gap."""
         self.support = np.flatnonzero(self.w)
         penalty = self.penalty(self.w, self.Qw, self.support)
         misfit = self.choose_dual(0.5 * target * (self.loss_value + penalty))
         u = self.g if self.dual is None else self.dual
-        # with bounds, a weight at zero may be pulled beyond its threshold without end
+        # with bounds, a weight at zero may stay beyond its threshold even at the optimum
         kept = self.all if self.bounded else self.support
         self.slope = self.pull.at(self.compiled, u, self.Qw, self.box[0], kept)
         self.worst = self.compiled.violations(self.all, self.w, self.slope, self.box, self.score)
         self.objective = self.loss_value + penalty
         scale = objective_scale(self.problem, self.objective)
         s, gap = self.scaled_gap(u)
-        if self.dual is None and gap <= target * scale:  # else of no interest
+        if self.dual is None and gap <= target * scale:  # otherwise the exact value does not matter
             misfit = self.misfit(s * u)
         return (gap + misfit) / scale
 
     def choose_dual(self, most: float) -> float:
-        """Take the predicted dual point if its misfit is ``most`` or less, else the gradient; returns the misfit."""
+        """Use the predicted dual point if its misfit is at most ``most``, else the gradient; return the misfit."""
         if self.predicted is not None and (misfit := self.misfit(self.predicted)) <= most:
             self.dual = self.predicted
             return misfit
@@ -149,15 +158,15 @@ class State:
         return 0.0
 
     def misfit(self, u: Array) -> float:
-        """loss(z) + loss*(u) - u'z: how far u is from the gradient, zero there, infinite outside the domain."""
+        """The Fenchel gap loss(z) + loss*(u) - u'z: zero if u is the gradient, infinite outside the domain."""
         return self.loss_value + self.piece.conj(u[:, None]) - float(u @ self.z)
 
     def centre_intercept(self) -> None:
-        """Newton steps for the intercept alone, as long as they gain more than the tolerance notices."""
-        for _ in range(3 if self.intercept else 0):
+        """Newton steps for the intercept alone, as long as their gain matters for the tolerance."""
+        for _ in range(INTERCEPT_STEPS if self.intercept else 0):
             z, b, g, h = self.z, self.b, self.g, self.h
             excess, mass = float(g.sum()), float(h.sum())
-            if excess * excess <= 1e-3 * self.tol * mass * abs(self.loss_value) or mass <= 0.0:
+            if excess * excess <= NEGLIGIBLE * self.tol * mass * abs(self.loss_value) or mass <= 0.0:
                 return
             loss, shift = self.loss_value, excess / mass
             self.z, self.b = z - shift, b - shift
@@ -167,13 +176,13 @@ class State:
                 return
 
     def scaled_gap(self, u: Array) -> tuple[float, float]:
-        """(s, the duality gap at s u without its misfit), with s <= 1 as large as feasibility allows.
+        """The largest feasible s <= 1, and the duality gap at s u without the misfit of the loss.
 
-        The gap is the sum of what the terms miss of Fenchel's equality. Features without penalty are left to the
-        certificate, which minimises over them exactly. Infinite where it is so large that its value is of no interest.
+        The gap is the sum of the Fenchel gaps of all terms on the weights. Features without penalty are left to the
+        certificate, which minimises over them exactly. The gap is returned as infinite if it is too large to matter.
         """
         s, excess_cost, taken_cost = self.compiled.dual_scale(self.w, self.slope, self.box, self.ridge)
-        if s < 0.9:
+        if s < LEAST_SCALE:
             return s, np.inf
         v, slope = self.w[self.support], self.slope[self.support]
         slack = s * float(v @ slope) + float(self.box[0][self.support] @ np.abs(v)) + taken_cost
@@ -181,9 +190,9 @@ class State:
         return s, slack + quadratic + s * self.b * float(u.sum())
 
     def working_set(self) -> Any:
-        """The support, the features without absolute value, and those that violate most.
+        """The support, the features without L1 term, and the features with the largest violations.
 
-        It is twice the support, or twice the last set if so many violate.
+        The set is twice as large as the support, or twice as large as the last set if that many features violate.
         """
         violating = int(np.count_nonzero(self.score > 0.0))
         size = max(SMALLEST_SET, 2 * self.support.size, min(2 * self.size, self.support.size + violating))
@@ -213,12 +222,12 @@ class State:
                 break
 
     def slope_on(self, features: Any) -> None:
-        """The slope at the gradient on some features."""
+        """Update the slope of some features, with the gradient of the loss as dual point."""
         self.compiled.gradient_on(self.X, features, self.g, self.slope)
         self.slope[features] += self.Qw[features]
 
     def accuracy(self, worst: float, target: float) -> float:
-        """How accurately to solve the next model. A violation v costs about v / c of the absolute values in the gap."""
+        """How accurately to solve the next model. A violation v adds about v / c times the L1 term to the gap."""
         loosest, c = self.inner * worst, self.strength
         values = float(self.box[0][self.support] @ np.abs(self.w[self.support]))
         if c == 0.0 or values == 0.0:
@@ -233,7 +242,7 @@ class State:
         return self.backtrack(model)
 
     def backtrack(self, model: QuadraticModel) -> bool:
-        """Go to where the model has its minimum, or towards it as far as the objective falls enough."""
+        """Line search from the current point to the minimum of the model; whether a step was taken."""
         w, Qw, features = model.w, model.Qw, model.features
         change, shift = model.change()
         penalty, after = self.penalty(self.w, self.Qw, features), self.penalty(w, Qw, features)
@@ -243,9 +252,9 @@ class State:
         if not decrease < slack:
             return False
         trial_w, trial_Qw, trial_z = w, Qw, self.z + change
-        while not (loss := self.loss(trial_z)) + after <= before + 0.01 * t * decrease + slack:
+        while not (loss := self.loss(trial_z)) + after <= before + SUFFICIENT * t * decrease + slack:
             t *= 0.5
-            if t < 1e-9:
+            if t < SHORTEST:
                 return False
             trial_w, trial_Qw = self.w + t * (w - self.w), self.Qw + t * (Qw - self.Qw)
             trial_z = self.z + t * change
@@ -256,15 +265,16 @@ class State:
         return True
 
 
-# The columns of a model stay as long as the model does, and those of its last quadratic terms: on a path they are made
-# once.
+# The columns of a model and of its last quadratic terms are cached as long as the model exists, so that they are
+# computed only once for a regularization path.
 _KNOWN: WeakKeyDictionary[Model, tuple[Any, Any, tuple[Any, ...], LazyPull]] = WeakKeyDictionary()
 _QUADRATIC: WeakKeyDictionary[Model, tuple[tuple[ScaledForm, ...], tuple[Any, ...], Array]] = WeakKeyDictionary()
 
 
 def design_columns(problem: Problem) -> tuple[Any, tuple[Any, ...], LazyPull]:
-    """The rows of the design matrix that the loss sees, by columns: as a matrix, as the compiled loops take it, and
-    (if it is sparse) its products with gradients.
+    """The rows of the design matrix used by the loss, stored by columns.
+
+    Returned are the matrix, its arrays for the compiled loops, and its cached products with gradients.
     """
     piece, model = problem.normal_form.score_pieces[0], problem.model
     rows = None if piece.K is None else sp.csr_array(piece.K)
@@ -289,25 +299,25 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def as_columns(matrix: Any) -> tuple[Any, ...]:
-    """The arrays of a matrix by columns as the compiled loops take them: one type for each kind of storage."""
+    """The arrays of a matrix stored by columns, with the types that the compiled loops expect."""
     if not sp.issparse(matrix):
         return (_frozen(np.require(matrix.T, float, ["C", "A"])),)
     indices = matrix.indices
-    # a view of int32 costs nothing
+    # a view of int32 indices needs no copy
     unsigned = indices.view(np.uint32) if indices.dtype == np.int32 else indices.astype(np.uint32)
     parts = (np.require(matrix.data, float, "A"), unsigned, matrix.indptr.astype(np.int64))
     return tuple(_frozen(np.ascontiguousarray(part)) for part in parts)
 
 
 def _frozen(array: Array) -> Array:
-    """A read-only view: numba compiles anew for each of the two kinds, and users hand in both."""
+    """A read-only view. Numba compiles separately for writable and read-only arrays, and users pass both."""
     view = array.view()
     view.flags.writeable = False
     return view
 
 
 def quadratic_columns(parts: NormalForm) -> tuple[tuple[Any, ...], Array]:
-    """Q = 2M by its rows, which are its columns as it is symmetric, and its diagonal."""
+    """Q = 2M by rows, which equal the columns by symmetry, and the diagonal of Q."""
     d, known = parts.model.n_weights, _QUADRATIC.get(parts.model)
     if known is not None and _same_forms(known[0], parts.weight_forms):
         return known[1:]
