@@ -41,13 +41,13 @@ THREE = np.arange(30) % 3
             needs.FunctionNorm(),
             (KERNEL, csr.Hinge(Y) + csr.RKHSNorm() + 0.0 * csr.Ridge()),
             (KERNEL, csr.Hinge(Y) + csr.RKHSNorm() + csr.Ridge()),
-            r"only term of the weights, and there is Ridge\(\)",
+            r"only term on the weights, but there is also Ridge\(\)",
         ),
         (
             needs.Outputs(most=1),
             (LINEAR, csr.Logistic(Y) + csr.Ridge()),
             (LINEAR, csr.Multinomial(THREE) + csr.Ridge()),
-            "a single output needed, and there are 3",
+            "requires a single output, but the problem has 3",
         ),
         (
             needs.OneLoss(),
@@ -60,9 +60,14 @@ THREE = np.arange(30) % 3
             needs.HoldsEveryWeight(),
             (LINEAR, csr.Hinge(Y) + csr.Ridge()),
             (LINEAR, csr.Hinge(Y) + csr.Ridge(weights=[1.0] * 5 + [0.0])),
-            "holds every weight",
+            "penalises every weight",
         ),
-        (needs.L1OrBounds(), (LINEAR, csr.Hinge(Y) + csr.Box(-1, 1)), (LINEAR, csr.Hinge(Y) + csr.Ridge()), "no L1"),
+        (
+            needs.L1OrBounds(),
+            (LINEAR, csr.Hinge(Y) + csr.Box(-1, 1)),
+            (LINEAR, csr.Hinge(Y) + csr.Ridge()),
+            "neither L1",
+        ),
         (
             needs.L1OrBounds(bounds=False),
             (LINEAR, csr.Hinge(Y) + csr.L1()),

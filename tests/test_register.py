@@ -71,8 +71,8 @@ def test_kernels_reach_it_in_linear_coordinates():
     ("given", "error", "words"),
     [
         (lambda: descend, TypeError, r"wrap a function as Solver\(name, run\)"),
-        (lambda: solver("newton"), ValueError, "there is a solver 'newton' already"),
-        (lambda: solver("splitting"), ValueError, "there is a solver 'splitting' already"),
+        (lambda: solver("newton"), ValueError, "solver 'newton' already exists"),
+        (lambda: solver("splitting"), ValueError, "solver 'splitting' already exists"),
         (lambda: solver("auto"), ValueError, "other than 'auto'"),
         (lambda: Solver("mine", lambda problem: None), TypeError, "must be a function"),
     ],

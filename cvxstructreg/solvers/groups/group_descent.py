@@ -115,7 +115,7 @@ class State:
         self.slope = self.problem.model.adjoint(self.g)[self.blocks.column].ravel() + self.Qw
 
     def hess(self) -> tuple[Array, Array, Array]:
-        """(direct, root, inverse): the Hessians diag(direct_i) - root_i root_i' of the rows, and the inverse of their sum."""
+        """(direct, root, inverse): row Hessians diag(direct_i) - root_i root_i', and the inverse of their sum."""
         direct, root = np.zeros_like(self.g), np.zeros_like(self.g)
         for piece in self.parts.score_pieces:
             rows = PieceCurvature(piece, piece.forward(self.scores)).rows
