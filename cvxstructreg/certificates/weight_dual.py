@@ -26,6 +26,8 @@ Quadratic = tuple[float, Array]
 #: Sweeps over blocks between two looks at what they achieved; up to this many numbers other ways are tried too; an
 #: excess that is not worth a search, relative to the absolute values.
 SWEEPS_AT_ONCE, SMALL_STACK, NEGLIGIBLE = 5, 2_000, 1e-10
+#: Projections end when so many steps leave more than this part of the excess.
+LOOK_EVERY, STALLED = 100, 0.99
 #: An excess of up to so many times the round-off is dropped, and charged.
 DROPPED = 30.0
 #: Larger scores than this are not taken for a unit of scores: then the losses are flat.
@@ -266,15 +268,20 @@ class WeightDual:
             self.points = [pieces[0].prox_conj(self.left, 1.0)[0]]  # the nearest point, in a single step
             return
         trial, momentum, best, norm = self.points, Momentum(self.points), np.inf, self.parts.piece_norm
-        for _ in range(sweeps):
+        last = np.inf
+        for count in range(sweeps):
             if deadline.passed():
                 return
             excess = self._excess(1.0, self._sum(trial))[1]
             size = float(np.linalg.norm(excess))
             if size < best:
                 best, self.points = size, trial
-            if not excess.any():
+            if not excess.any() or not self._matters(excess):
                 return
+            if count % LOOK_EVERY == 0:
+                if best > STALLED * last:
+                    return
+                last = best
             moved = [
                 piece.prox_conj(q + piece.forward(excess) / norm, 1.0 / norm)[0]
                 for piece, q in zip(pieces, trial, strict=True)
