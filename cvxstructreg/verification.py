@@ -20,8 +20,12 @@ from cvxstructreg.solvers.reference import NAME as REFERENCE
 MAX_ITER, TIME_LIMIT = 100_000, 120.0
 #: Iterations of the search for a dual point when no solver has found one.
 SWEEPS = 5000
+#: Most iterations of each solver in the search for a better dual point.
+SEARCH_STEPS = 5000
 #: Iterations of the warm-up run, which compiles all loops of a solver.
 WARM_UP = 200
+#: Relative round-off allowed when an objective is compared with a bound.
+ROUND_OFF = 1e-12
 
 
 def certify(
@@ -71,7 +75,8 @@ def certify(
     found, tight = -np.inf, False
     for solver in registry.accepting(problem):
         with muted(InaccurateWarning):
-            other = solve(problem, solver.name, tol=tol / 10, max_iter=5000, warm_start=(coef, intercept)).certificate
+            start = (coef, intercept)
+            other = solve(problem, solver.name, tol=tol / 10, max_iter=SEARCH_STEPS, warm_start=start).certificate
         found = max(found, -np.inf if other.kind == "kkt" else other.lower_bound)
         tight = other.kind != "kkt" and other.relative_gap <= tol
         if tight:
@@ -201,7 +206,7 @@ def disagreements(certificates: Mapping[str, Certificate], tol: float, scale: fl
         for name, certificate in certificates.items()
         if not certificate.error <= tol
     ]
-    slack = 1e-12 * scale
+    slack = ROUND_OFF * scale
     for name, certificate in certificates.items():
         # a certificate of kind "kkt" has no bound: use the tolerance instead
         bound = certificate.lower_bound if certificate.kind != "kkt" else certificate.objective - tol * scale

@@ -22,6 +22,11 @@ from cvxstructreg.runtime.memory import require_memory
 from cvxstructreg.solvers.graph_strength import warn_if_graph_dominates
 from cvxstructreg.solvers.kernels.warp import GraphOperator, Warp
 
+#: Bytes of a number in double precision.
+BYTES = 8.0
+#: A graph whose product with a constant is below this, relative to its size, does not penalise constants.
+ROUND_OFF = 1e-12
+
 
 class WarpedKernel:
     """k'(x, z) = k(x, z) - k_x'(I + M gram)^-1 M k_z: a kernel warped by a graph on the examples.
@@ -82,7 +87,7 @@ class WarpedKernel:
                 )
             n = int(np.shape(X)[0])
             remedy = "use a linear model, or fewer examples"
-            require_memory(8.0 * n * n, f"the kernel matrix of {n:,} examples", remedy)
+            require_memory(BYTES * n * n, f"the kernel matrix of {n:,} examples", remedy)
             kernel = self.function(X, X)
         elif X is not None:
             raise ValueError("X is only used with a kernel function; leave out X when you pass a kernel matrix")
@@ -99,7 +104,7 @@ class WarpedKernel:
         self.on_scores = bool(on_scores)
         self._pull = self.operator.apply(np.ones((self.n, 1))) if self.on_scores else np.zeros((self.n, 1))
         size = float(strength) * form.trace_bound / self.n
-        if self.on_scores and np.abs(self._pull).max() <= 1e-12 * size:
+        if self.on_scores and np.abs(self._pull).max() <= ROUND_OFF * size:
             raise ValueError(
                 "on_scores=True needs a graph with dissimilarity edges: constants cost nothing on this graph, so "
                 "the intercept is free; use on_scores=False and a machine with an intercept"
@@ -120,7 +125,9 @@ class WarpedKernel:
         """Return k' between the training examples ``rows`` (default: all) and ``columns`` (default: the same rows)."""
         chosen = self._indices(rows, "rows")
         others = chosen if columns is None else self._indices(columns, "columns")
-        require_memory(16.0 * self.n * len(others), f"{len(others):,} columns of a warped kernel", "ask for fewer")
+        require_memory(
+            2 * BYTES * self.n * len(others), f"{len(others):,} columns of a warped kernel", "use fewer columns"
+        )
         right = np.zeros((self.n, len(others)), order="F")
         right[others, np.arange(len(others))] = 1.0
         result = self._gram[chosen] @ self._warp.solve(right)
@@ -137,7 +144,7 @@ class WarpedKernel:
         R R' is positive semidefinite by construction.
         """
         require_memory(
-            32.0 * self.n * self.n, f"a factor of the warped kernel of {self.n:,} examples", "use gram(rows)"
+            4 * BYTES * self.n * self.n, f"a factor of the warped kernel of {self.n:,} examples", "use gram(rows)"
         )
         G = self._model.factor()
         inner = np.eye(G.shape[1]) + G.T @ self.operator.apply(G)
@@ -156,7 +163,9 @@ class WarpedKernel:
         """
         others = self._indices(columns, "columns")
         rows = self._rows(points)
-        require_memory(16.0 * self.n * len(others), f"{len(others):,} columns of a warped kernel", "ask for fewer")
+        require_memory(
+            2 * BYTES * self.n * len(others), f"{len(others):,} columns of a warped kernel", "use fewer columns"
+        )
         right = np.zeros((self.n, len(others)), order="F")
         right[others, np.arange(len(others))] = 1.0
         result = rows @ self._warp.solve(right)

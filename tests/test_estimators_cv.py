@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cvxstructreg import Graph, estimators
-from cvxstructreg.estimators.cross_validation import chosen
+from cvxstructreg.estimators.cross_validation import chosen_index
 from cvxstructreg.paths import Path
 
 #: structure of each plain estimator, and what the path multiplies
@@ -98,15 +98,15 @@ def test_weights_of_rows_count_in_fits_and_scores(name):
 
 def test_ties_go_to_the_sparsest_and_then_to_the_strongest():
     mean, error = np.array([0.5, 0.9, 0.9, 0.9 + 1e-16, 0.8]), np.zeros(5)
-    assert chosen(mean, error, np.array([0.0, 4.0, 2.0, 2.0, 1.0]), "best") == 2
-    assert chosen(mean, error, np.array([0.0, 4.0, 4.0, 4.0, 1.0]), "best") == 1
-    assert chosen(np.array([-3.0, -1.0, -2.0]), np.zeros(3), np.arange(3.0), "best") == 1
+    assert chosen_index(mean, error, np.array([0.0, 4.0, 2.0, 2.0, 1.0]), "best") == 2
+    assert chosen_index(mean, error, np.array([0.0, 4.0, 4.0, 4.0, 1.0]), "best") == 1
+    assert chosen_index(np.array([-3.0, -1.0, -2.0]), np.zeros(3), np.arange(3.0), "best") == 1
 
 
 def test_one_standard_error_takes_the_strongest_within_it():
     mean, error = np.array([0.5, 0.79, 0.81, 0.9, 0.85]), np.array([0.5, 0.5, 0.0, 0.1, 0.9])
-    assert chosen(mean, error, np.arange(5.0), "one_standard_error") == 2
-    assert chosen(mean, np.zeros(5), np.arange(5.0), "one_standard_error") == 3
+    assert chosen_index(mean, error, np.arange(5.0), "one_standard_error") == 2
+    assert chosen_index(mean, np.zeros(5), np.arange(5.0), "one_standard_error") == 3
     X, y = data("LaplacianElasticNetClassifier")
     best, strong = (tuned("LaplacianElasticNetClassifier", n_strengths=15, rule=rule).fit(X, y)
                     for rule in ("best", "one_standard_error"))  # fmt: skip

@@ -17,7 +17,7 @@ from cvxstructreg.estimators import (
     GroupLassoClassifier,
     LaplacianElasticNetClassifier,
 )
-from cvxstructreg.estimators.base import summed
+from cvxstructreg.estimators.base import sum_of_certificates
 from cvxstructreg.estimators.group_lasso.sentences import SentenceRow, SentenceTable
 from cvxstructreg.solvers.groups import sentence_admm
 from cvxstructreg.solvers.iterate import Iterate
@@ -221,7 +221,7 @@ def test_one_against_the_rest_adds_certificates_up():
     assert model.objective_ == pytest.approx(sum(solution.objective for solution in model.solution_))
     assert model.certificate_.gap == pytest.approx(sum(solution.certificate.gap for solution in model.solution_))
     assert model.certificate_.lower_bound <= model.objective_
-    assert summed([model.solution_[0].certificate]).relative_gap == pytest.approx(
+    assert sum_of_certificates([model.solution_[0].certificate]).relative_gap == pytest.approx(
         model.solution_[0].certificate.relative_gap
     )
 

@@ -254,7 +254,7 @@ class Kernel(Model):
         result = Kernel(design, self.intercept, self.psd)
         result.round_off, result.shift = self.round_off, proof.shift
         result._slack = result._noise()
-        result.repair, remedy = proof.told(self.round_off)
+        result.repair, remedy = proof.explanation(self.round_off)
         warnings.warn(
             f"gram is not positive semidefinite: {result.repair}; gram + {proof.shift:.3g} I is used in its place. "
             f"{remedy}, or add such a multiple of the identity to it",

@@ -20,6 +20,14 @@ from cvxstructreg.crosscheck.textbook.value import term_value
 
 #: Tolerance for the value of a prox (which may be iterative), relative to the value at its starting point.
 PROX = 1e-4
+#: Tolerance for f(x) + f*(u) = <u, x> at a subgradient u, which inherits the error of the prox; and for the inequality.
+EQUALITY, INEQUALITY = 1e-3, 1e-9
+#: Tolerance for differences, their step sizes, and the round-off of a value.
+DIFFERENCE, STEPS, ROUND_OFF = 1e-3, (1e-5, 1e-7), 1e-12
+#: Tolerance for f(w) = outer(K w).
+SPLIT = 1e-10
+#: Values below this fraction of their magnitude count as zero.
+ZERO = 1e-9
 #: A norm that is itself a minimum needs a cone solver for each value: only this share of them is checked.
 LATENT = 0.2
 Function = Callable[[Array], float]
@@ -58,7 +66,7 @@ def _rows(problem: csr.Problem, given: dict[str, Any]) -> int:
 def _prox(atom: Any, f: Function, z: Array, size: float, rng: np.random.Generator) -> Iterator[str]:
     """Check that t f(x) + 1/2 ||x - v||^2 is lower at x = prox(v) than nearby, and (v - x) / t is a subgradient."""
     v, start = z, f(z)
-    t = float(0.5 * np.sum(v**2) / start) if start > 1e-9 * size else 1.0
+    t = float(0.5 * np.sum(v**2) / start) if start > ZERO * size else 1.0
 
     def cost(x: Array) -> float:
         return t * f(x) + 0.5 * float(np.sum((x - v) ** 2))
@@ -70,22 +78,22 @@ def _prox(atom: Any, f: Function, z: Array, size: float, rng: np.random.Generato
     best = min(cost(other) for other in others)
     if not found <= best + PROX * scale:
         yield f"prox at t = {t:.3g}: {float(found)!r}, but {float(best)!r} nearby"
-    if has_conjugate(atom) and start > 1e-9 * size:
+    if has_conjugate(atom) and start > ZERO * size:
         yield from _conjugate(atom, f, x, (v - x) / t, z)
 
 
 def _conjugate(atom: Any, f: Function, x: Array, u: Array, z: Array) -> Iterator[str]:
     """Check that f(z) + f*(u) >= <u, z>, with equality for a subgradient u at z."""
     size = float(np.sum(np.abs(u) * (np.abs(x) + np.abs(z)))) + abs(f(x)) + abs(f(z))
-    inside = (1.0 - 1e-6) * u
+    inside = (1.0 - 1e-6) * u  # round-off may have moved u out of the domain
     excess = f(x) + conjugate(atom, inside) - float(np.sum(inside * x))
-    if 1e-3 * size < excess < np.inf:  # infinite if round-off moved u out of the domain
+    if EQUALITY * size < excess < np.inf:  # infinite if u is still outside
         yield f"f(x) + f*(u) exceeds <u, x> by {excess:.3g} (of {size:.3g}) for a subgradient u"
     for factor in (1.0, 1.5, -0.7):
         for point in (x, z, 3.0 * x):
             product = float(np.sum(factor * u * point))
             total = f(point) + conjugate(atom, factor * u)
-            if total < product - 1e-9 * (float(np.sum(np.abs(u * point))) + abs(f(point)) + size):
+            if total < product - INEQUALITY * (float(np.sum(np.abs(u * point))) + abs(f(point)) + size):
                 yield f"f(z) + f*(u) = {float(total)!r} is below <u, z> = {product!r}"
                 return
 
@@ -93,14 +101,13 @@ def _conjugate(atom: Any, f: Function, x: Array, u: Array, z: Array) -> Iterator
 def _grad(atom: Any, f: Function, z: Array, size: float, rng: np.random.Generator) -> Iterator[str]:
     """Check that f(z + p) - f(z - p) is 2 <grad, p> for small p."""
     gradient = atom.grad(z)
-    noise = 1e-12 * size / float(np.abs(z).max())
-    for step in (1e-5, 1e-7):
-        p = step * np.asarray(
-            rng.normal(size=z.shape), dtype=np.longdouble
-        )  # in double precision z + p would be rounded
+    noise = ROUND_OFF * size / float(np.abs(z).max())
+    for step in STEPS:
+        # in double precision z + p would be rounded
+        p = step * np.asarray(rng.normal(size=z.shape), dtype=np.longdouble)
         change, expected = f(z + p) - f(z - p), 2.0 * float(np.sum(gradient * p))
         scale = 2.0 * float(np.sum(np.abs(gradient * p)))
-        if abs(change - expected) <= 1e-3 * scale + noise * step:
+        if abs(change - expected) <= DIFFERENCE * scale + noise * step:
             return  # a kink can spoil one step size, but not all
     yield f"2 <grad, p> = {expected!r}, but the difference of values is {float(change)!r}"
 
@@ -109,5 +116,5 @@ def _split(atom: Any, f: Function, z: Array, size: float, rng: np.random.Generat
     """Check that f(w) = outer(K w)."""
     outer, K = atom.split()
     value, expected = outer.value(np.asarray(K @ z[: K.shape[1]])), f(z)
-    if abs(value - expected) > 1e-10 * max(abs(value), abs(expected)):
+    if abs(value - expected) > SPLIT * max(abs(value), abs(expected)):
         yield f"outer(K w) = {value!r}, but f(w) = {float(expected)!r}"

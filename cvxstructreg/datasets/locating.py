@@ -71,7 +71,7 @@ def data_folders(data_home: PathLike | None = None) -> list[Path]:
     return [folder]
 
 
-def found(source: Source, data_home: PathLike | None = None) -> Path | None:
+def find_file(source: Source, data_home: PathLike | None = None) -> Path | None:
     """Return the path of the first file found, compressed or not, in its subfolder or not; else None."""
     for folder in data_folders(data_home):
         for name in (source.path, *source.others):
@@ -84,13 +84,13 @@ def found(source: Source, data_home: PathLike | None = None) -> Path | None:
 
 def locate(source: Source, data_home: PathLike | None = None) -> Path:
     """Return the path of the file; the error for a missing file says what to put where."""
-    path = found(source, data_home)
+    path = find_file(source, data_home)
     if path is None:
-        raise missing(source, data_home)
+        raise not_found_error(source, data_home)
     return path
 
 
-def missing(source: Source, data_home: PathLike | None = None) -> DataNotFoundError:
+def not_found_error(source: Source, data_home: PathLike | None = None) -> DataNotFoundError:
     """Return the error for a file that is in none of the folders."""
     folders = data_folders(data_home)
     looked = ", ".join(str(folder) for folder in folders)

@@ -18,8 +18,8 @@ from cvxstructreg.datasets.locating import (
     Source,
     cache_folder,
     data_folders,
-    found,
-    missing,
+    find_file,
+    not_found_error,
 )
 from cvxstructreg.datasets.newsgroups_archive import URL, archived_posts, downloaded_posts
 from cvxstructreg.datasets.reading import DataFormatError, Record, read_json_lines
@@ -112,7 +112,7 @@ def fetch_20newsgroups(
         raise ValueError(f'subset must be "train", "test" or "all", not {subset!r}')
     removed = _checked_parts(remove)
     chosen = _category_names(categories)
-    path = found(SOURCE, data_home)
+    path = find_file(SOURCE, data_home)
     if path is None:
         bunch = _in_fetched_order(_fetched(data_home, download_if_missing, verbose), subset, URL)
     else:
@@ -245,4 +245,4 @@ def _fetched(data_home: PathLike | None, download: bool, verbose: bool) -> list[
 def _missing(data_home: PathLike | None, reason: str) -> DataNotFoundError:
     pickles = [folder / PICKLE for folder in data_folders(data_home) if (folder / PICKLE).exists()]
     unread = f"\n{pickles[0]} is not read: it is a pickle, which can run any code." if pickles else ""
-    return DataNotFoundError(f"{missing(SOURCE, data_home)}\n{reason}{unread}")
+    return DataNotFoundError(f"{not_found_error(SOURCE, data_home)}\n{reason}{unread}")

@@ -51,7 +51,7 @@ class Columns:
             )
         return found
 
-    def misfit(self, where: str, count: int, remedy: str) -> ValueError:
+    def size_error(self, where: str, count: int, remedy: str) -> ValueError:
         """Return the error for a structure of the wrong size."""
         return ValueError(f"{where} has {count} features, X has {plural(self.count, self.what)}; {remedy}")
 
@@ -92,7 +92,7 @@ def aligned_graph(graph: Any, columns: Columns) -> Graph | None:
         return None
     if given.names is None or columns.names is None:
         if given.n_features != columns.count:
-            raise columns.misfit(f"the graph ({given!r})", given.n_features, _graph_remedy(given, columns))
+            raise columns.size_error(f"the graph ({given!r})", given.n_features, _graph_remedy(given, columns))
         return given
     if given.feature_names == columns.names:
         return given
@@ -144,7 +144,7 @@ def _moved(given: Groups, columns: Columns) -> tuple[Groups, NDArray[np.int64]]:
     everything = np.arange(given.n_groups)
     if given.feature_names is None or columns.names is None:
         if given.n_features != columns.count:
-            raise columns.misfit(f"groups ({given!r})", given.n_features, _groups_remedy(given))
+            raise columns.size_error(f"groups ({given!r})", given.n_features, _groups_remedy(given))
         return given, everything
     if given.feature_names == columns.names:
         return given, everything

@@ -91,12 +91,12 @@ class StructuredEstimator(BaseEstimator):
             self.n_iter_ = solution.n_iter
             return
         self.solution_ = tuple(solutions)
-        self.certificate_ = summed([solution.certificate for solution in solutions])
+        self.certificate_ = sum_of_certificates([solution.certificate for solution in solutions])
         self.objective_ = self.certificate_.objective
         self.n_iter_ = max(solution.n_iter for solution in solutions)
 
 
-def summed(certificates: Sequence[Certificate]) -> Certificate:
+def sum_of_certificates(certificates: Sequence[Certificate]) -> Certificate:
     """Return the certificate of a sum of independent problems: objectives, bounds and gaps are added."""
     objective = sum(certificate.objective for certificate in certificates)
     if any(certificate.kind == "kkt" for certificate in certificates):
@@ -111,6 +111,6 @@ def summed(certificates: Sequence[Certificate]) -> Certificate:
     return Certificate(kind, objective, bound, gap, gap / scale if gap else 0.0)
 
 
-def total(terms: Sequence[Any]) -> Any:
+def sum_of_terms(terms: Sequence[Any]) -> Any:
     """Return the sum of the terms with positive strength; the first term, the loss, is always included."""
     return sum((term for term in terms[1:] if not isinstance(term, Term) or term.scale > 0), start=0 + terms[0])

@@ -12,7 +12,7 @@ from cvxstructreg.graphs.builders.builder import GraphBuilder
 from cvxstructreg.groups.topics import TopicGroups
 
 
-def columns_built(structure: Any, X: Any, undirected: bool = False) -> Any:
+def fit_column_builder(structure: Any, X: Any, undirected: bool = False) -> Any:
     """Fit a builder on X and return its graph or groups of columns; return any other structure unchanged.
 
     The builder itself is not changed: a copy is fitted. With ``undirected``, the built graph is symmetrised, because
@@ -21,7 +21,7 @@ def columns_built(structure: Any, X: Any, undirected: bool = False) -> Any:
     Examples
     --------
     >>> from cvxstructreg.graphs import CooccurrenceGraph
-    >>> columns_built(CooccurrenceGraph(n_neighbors=1), [[1.0, 2.0, 0.0], [3.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> fit_column_builder(CooccurrenceGraph(n_neighbors=1), [[1.0, 2.0, 0.0], [3.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     Graph(3 nodes, 1 edge, undirected)
     """
     if not isinstance(structure, Builder):
@@ -41,7 +41,7 @@ def columns_built(structure: Any, X: Any, undirected: bool = False) -> Any:
     )
 
 
-def rows_built(structure: Any, X: Any) -> Any:
+def fit_row_builder(structure: Any, X: Any) -> Any:
     """Fit a builder on X and return its graph on the rows; return any other structure unchanged."""
     if not isinstance(structure, Builder):
         return structure

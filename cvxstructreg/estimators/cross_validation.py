@@ -55,7 +55,7 @@ class CrossValidated(LinearEstimator):
         splits = self._splits(data, None if sample_weight is None else data.weights)
         folds = self._folds(data, splits, scorer, sample_weight is not None)
         self._keep_scores(folds)
-        self.best_index_ = chosen(self.mean_score_, self.std_error_, self.n_selected_.mean(axis=0), rule)
+        self.best_index_ = chosen_index(self.mean_score_, self.std_error_, self.n_selected_.mean(axis=0), rule)
         self.best_strength_ = float(self.strengths_[self.best_index_])
         self.best_params_ = {name: self.best_strength_ * self._strength(name) for name in self._tuned}
         paths = self._paths(problems, self.strengths_[: self.best_index_ + 1], verbose=bool(self.verbose))
@@ -101,7 +101,7 @@ class CrossValidated(LinearEstimator):
         return splits
 
     def _folds(self, data: TrainingData, splits: Sequence[Any], scorer: Any, weighted: bool) -> list[Fold]:
-        worker = self._bare()
+        worker = self._without_names()
         tasks = (
             delayed(_fold)(worker, data.rows(train), data.rows(test), self.strengths_, scorer, weighted)
             for train, test in splits
@@ -114,7 +114,7 @@ class CrossValidated(LinearEstimator):
                 print(f"\r{len(folds)}/{len(splits)} folds ", end=end, file=sys.stderr, flush=True)
         return folds
 
-    def _bare(self) -> Self:
+    def _without_names(self) -> Self:
         """Return a copy without column names, for arrays."""
         bare = copy(self)
         bare.__dict__.pop("feature_names_in_", None)
@@ -152,7 +152,7 @@ class CrossValidated(LinearEstimator):
         warnings.warn(warning, stacklevel=4)
 
 
-def chosen(mean: Matrix, error: Matrix, n_selected: Matrix, rule: str) -> int:
+def chosen_index(mean: Matrix, error: Matrix, n_selected: Matrix, rule: str) -> int:
     """Return the index of the best mean, or of the strength chosen by the one-standard-error rule.
 
     Strengths decrease. Ties go to the fewest features, then to the strongest penalty. The one-standard-error rule takes
@@ -162,8 +162,10 @@ def chosen(mean: Matrix, error: Matrix, n_selected: Matrix, rule: str) -> int:
     Examples
     --------
     >>> mean, error = np.array([0.5, 0.8, 0.9, 0.9]), np.full(4, 0.1)
-    >>> chosen(mean, error, np.array([0, 2, 9, 5]), "best"), chosen(mean, error, np.zeros(4), "one_standard_error")
-    (3, 1)
+    >>> chosen_index(mean, error, np.array([0, 2, 9, 5]), "best")
+    3
+    >>> chosen_index(mean, error, np.zeros(4), "one_standard_error")
+    1
     """
     tie = TIE * max(1.0, float(np.abs(mean).max()))
     best = np.flatnonzero(mean >= mean.max() - tie)

@@ -19,8 +19,8 @@ from cvxstructreg.core.model import Linear
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
 from cvxstructreg.estimators.alignment import Columns, Names, column_names
-from cvxstructreg.estimators.base import StructuredEstimator, total
-from cvxstructreg.estimators.building import columns_built
+from cvxstructreg.estimators.base import StructuredEstimator, sum_of_terms
+from cvxstructreg.estimators.building import fit_column_builder
 from cvxstructreg.estimators.sample_weights import checked_sample_weight, times_class_weight
 from cvxstructreg.estimators.selection import SelectedFeature, selected_features
 from cvxstructreg.losses import Logistic, Multinomial, Squared
@@ -84,7 +84,7 @@ class LinearEstimator(StructuredEstimator):
         X, target = self._checked_rows(X, y)
         weights = checked_sample_weight(sample_weight, X)
         columns = Columns(self.n_features_in_, column_names(self, feature_names), self.missing)
-        structure = columns_built(structure, X, self._needs_undirected)
+        structure = fit_column_builder(structure, X, self._needs_undirected)
         data = TrainingData(X, target, weights, self._penalties(structure, columns))
         problems = self._problems(data)
         self._keep_names(columns, problems[0])
@@ -94,7 +94,7 @@ class LinearEstimator(StructuredEstimator):
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
         model = Linear(data.X, intercept=self.fit_intercept)
-        return [Problem(model, total([loss, *data.penalties])) for loss in self._losses(data)]
+        return [Problem(model, sum_of_terms([loss, *data.penalties])) for loss in self._losses(data)]
 
     def path(
         self,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cvxstructreg.core.checks import plural
 from cvxstructreg.groups.builder import GroupBuilder, checked_integer
 from cvxstructreg.groups.groups import Weights
-from cvxstructreg.groups.words import documents_or_matrix, present
+from cvxstructreg.groups.words import documents_or_matrix, nonzero_columns
 
 # Singular values, loadings and probabilities that differ by less than EQUAL, relative to the largest, count as equal;
 # those below ZERO, relative to the largest, count as zero.
@@ -36,7 +36,7 @@ class TopicGroups(GroupBuilder):
         if words is not None:
             self.vectorizer_ = words.vectorizer
         self.components_ = self._topics(matrix, n_topics)
-        occurring = np.flatnonzero(present(matrix))
+        occurring = np.flatnonzero(nonzero_columns(matrix))
         scores = self._scores(self.components_)[:, occurring]
         members = [occurring[best] for best in _highest(scores, min(n_words, len(occurring)))]
         titles = [f"topic {number}" for number in range(len(members))]

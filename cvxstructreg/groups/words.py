@@ -78,7 +78,7 @@ def documents_or_matrix(X: Any, vocabulary: Any) -> tuple[Any, tuple[str, ...] |
     return matrix, words.names, words
 
 
-def present(X: Any) -> NDArray[np.bool_]:
+def nonzero_columns(X: Any) -> NDArray[np.bool_]:
     """Return, for each column, whether it has a nonzero entry."""
     return np.asarray((X != 0).sum(axis=0)).ravel() > 0
 
@@ -87,7 +87,7 @@ def _checked_matrix(X: Any) -> Any:
     from sklearn.utils.validation import check_array
 
     X = check_array(X, accept_sparse="csr", dtype=np.float64)
-    if not present(X).any():
+    if not nonzero_columns(X).any():
         raise ValueError("X has only zeros; expected at least one nonzero entry")
     return sparse.csr_array(X) if sparse.issparse(X) else X
 

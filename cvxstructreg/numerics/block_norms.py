@@ -1,4 +1,4 @@
-"""Norms of consecutive blocks of numbers."""
+"""Norms of consecutive blocks of an array."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cvxstructreg.numerics.arrays import Array
 
 
 def block_norms(squares: Array, indptr: Any) -> Array:
-    """The root of the sum of each block: block g holds the entries indptr[g] to indptr[g + 1] - 1, at least one.
+    """Return the square root of the sum of each block; block g has the entries indptr[g]:indptr[g + 1], at least one.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def block_norms(squares: Array, indptr: Any) -> Array:
 
 
 def row_squares(z: Array) -> Array:
-    """The sum of squares of each row of an (m, k) array, or of each entry of a vector."""
+    """Return the sum of squares of each row of an (m, k) array, or the square of each entry of a vector."""
     if z.ndim == 1:
         return z * z
     return z[:, 0] ** 2 if z.shape[1] == 1 else np.asarray(np.sum(z * z, axis=1))

@@ -56,7 +56,7 @@ class Proof:
     smallest: float
     exact: bool
 
-    def told(self, round_off: float) -> tuple[str, str]:
+    def explanation(self, round_off: float) -> tuple[str, str]:
         """Return in words why a matrix with this round-off needs the shift, and how to avoid it."""
         double, single = round_off <= PSD_ROUND_OFF, round_off <= round_off_of(np.dtype(np.float32))
         precision = "double" if double else "single" if single else "half"

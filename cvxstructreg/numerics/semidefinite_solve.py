@@ -13,6 +13,8 @@ from cvxstructreg.numerics.arrays import Array
 #: A pivot below this counts as zero (the matrix has a unit diagonal). Then this amount, or more if round-off requires
 #: it, is added to the diagonal, and the solutions are refined.
 SHIFT = 1e-12
+#: Pivots of a shifted matrix must exceed this fraction of the shift; otherwise the shift grows.
+LEAST_PIVOT = 0.1
 #: If the smallest pivot is at least this, solutions lose only a few digits.
 POOR = 1e-3
 #: Refinement stops at this relative residual, or after this many steps.
@@ -53,7 +55,9 @@ class SemidefiniteSolve:
     def _factorise(self) -> None:
         identity = sp.eye_array(len(self.kept), format="csc")
         while self.factors is None:
-            self.factors = _factors(self.matrix + self.shift * identity, 0.1 * self.shift if self.shift else SHIFT)
+            self.factors = _factors(
+                self.matrix + self.shift * identity, LEAST_PIVOT * self.shift if self.shift else SHIFT
+            )
             if self.factors is None:
                 self.shift = max(SHIFT, 10.0 * self.shift)
         self.least_pivot = float(self.factors.U.diagonal().min())

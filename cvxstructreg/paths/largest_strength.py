@@ -60,9 +60,9 @@ def lambda_max(problem: Problem, terms: Iterable[int] | None = None) -> float:
     _check(problem, numbers)
     chosen = Objective(tuple(problem.terms[number] for number in numbers))
     others = tuple(term for number, term in enumerate(problem.terms) if number not in numbers)
-    held = _held(NormalForm(Problem(problem.model, _losses(problem) + chosen)))
-    downhill = -at_zero(problem, others, held)[0]
-    downhill[~held] = 0.0
+    penalised = _penalised_weights(NormalForm(Problem(problem.model, _losses(problem) + chosen)))
+    downhill = -gradient_at_zero(problem, others, penalised)[0]
+    downhill[~penalised] = 0.0
     if not np.abs(downhill).max(initial=0.0) > 0:
         return 0.0
     bounds = tuple(term for term in others if term.is_constraint and term.target == "weights")
@@ -93,29 +93,29 @@ def _is_smooth(term: Term) -> bool:
     return outer.can("grad") or outer.can("quadratic")
 
 
-def _held(parts: NormalForm) -> Any:
+def _penalised_weights(parts: NormalForm) -> Any:
     """Return which weights (d x k) the sparsifying terms penalise; raise if only differences of some are penalised."""
-    held = np.zeros(parts.shape, dtype=bool)
+    penalised = np.zeros(parts.shape, dtype=bool)
     if parts.separable is not None:
-        held |= np.broadcast_to(parts.separable.weights, parts.shape) > 0
+        penalised |= np.broadcast_to(parts.separable.weights, parts.shape) > 0
     if parts.weight_pieces:
-        if parts.piece_diagonal is None and not held.all():
+        if parts.piece_diagonal is None and not penalised.all():
             raise ValueError(
                 "a term penalises only differences of weights, so equal weights cost nothing and never become zero; "
                 "add L1 to the scaled terms"
             )
         if parts.piece_diagonal is not None:
-            held |= parts.piece_diagonal[:, None] > 0
-    return held
+            penalised |= parts.piece_diagonal[:, None] > 0
+    return penalised
 
 
-def at_zero(problem: Problem, others: tuple[Term, ...], held: Any) -> tuple[Array, Array]:
+def gradient_at_zero(problem: Problem, others: tuple[Term, ...], penalised: Any) -> tuple[Array, Array]:
     """Return the gradient of the other terms in the weights, and the scores.
 
-    The weights marked in ``held`` are zero; the other weights and the intercept are fitted.
+    The weights marked in ``penalised`` are zero; the other weights and the intercept are fitted.
     """
     parts, model = problem.normal_form, problem.model
-    free = np.flatnonzero(~held.all(axis=1))
+    free = np.flatnonzero(~penalised.all(axis=1))
     on_scores = tuple(term for term in others if term.target in ("rows", "scores"))
     if free.size:
         design = model.columns[:, free]

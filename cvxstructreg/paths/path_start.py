@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.paths.largest_strength import at_zero, lambda_max
+from cvxstructreg.paths.largest_strength import gradient_at_zero, lambda_max
 from cvxstructreg.paths.strength import sparsifying_terms, with_strength
 from cvxstructreg.reductions.kernel_to_linear import as_linear
 
@@ -38,7 +38,7 @@ def quadratic_path_start(problem: Problem, numbers: tuple[int, ...]) -> float:
     if not parts.scores_are_smooth or not all(problem.terms[number].atom.can("quadratic") for number in numbers):
         raise ValueError("the start of a path is only computed for smooth losses and quadratic terms; give strengths=")
     others = tuple(term for number, term in enumerate(problem.terms) if number not in numbers)
-    gradient, scores = at_zero(problem, others, np.ones((model.n_weights, problem.n_outputs), dtype=bool))
+    gradient, scores = gradient_at_zero(problem, others, np.ones((model.n_weights, problem.n_outputs), dtype=bool))
     direction = model.scores(gradient, np.zeros(problem.n_outputs))
     of_loss = float(np.vdot(direction, parts.smooth_score_hessp(scores, direction)))
     rest = with_strength(problem, 0.0, numbers).normal_form

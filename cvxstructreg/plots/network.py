@@ -11,6 +11,12 @@ from cvxstructreg.graphs import Graph
 from cvxstructreg.plots.canvas import DISSIMILAR, SIMILAR, axes_for, signed_colours
 from cvxstructreg.runtime.optional import optional_import
 
+POINTS_PER_INCH = 72.0
+#: Half the size of a node, of a letter (width) and of a line of text (height), in points.
+NODE, LETTER, LINE = 6.0, 3.0, 5.0
+#: Distance of a name from the centre of its node, beside it and above or below it, in points.
+BESIDE, ABOVE = 9.0, 13.0
+
 
 def feature_graph(
     graph: Graph,
@@ -87,12 +93,12 @@ def _write_names(ax: Any, names: Sequence[str], at: Any) -> None:
     """
     effects = optional_import("matplotlib.patheffects", "plots", "a picture")
     rim = [effects.withStroke(linewidth=3.0, foreground="white")]
-    points = ax.transData.transform(at) * 72.0 / ax.figure.dpi if len(at) else at
-    taken = [(place, np.array([6.0, 6.0])) for place in points]  # centres and half sizes in points
+    points = ax.transData.transform(at) * POINTS_PER_INCH / ax.figure.dpi if len(at) else at
+    taken = [(place, np.array([NODE, NODE])) for place in points]  # centres and half sizes in points
     for name, place, node in zip(names, points, at, strict=True):
-        half = np.array([3.0 * len(name), 5.0])
-        aside = 9.0 + half[0]
-        around = np.array([(0.0, 13.0), (0.0, -13.0), (aside, 0.0), (-aside, 0.0)])
+        half = np.array([LETTER * len(name), LINE])
+        aside = BESIDE + half[0]
+        around = np.array([(0.0, ABOVE), (0.0, -ABOVE), (aside, 0.0), (-aside, 0.0)])
         offset = around[np.argmin([_n_covered(place + move, half, taken) for move in around])]
         taken.append((place + offset, half))
         ax.annotate(

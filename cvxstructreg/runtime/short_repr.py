@@ -1,4 +1,4 @@
-"""One-line reprs of dataclasses: numbers are shown, arrays by their size."""
+"""One-line reprs of dataclasses, with arrays shown by their size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_ITEMS, LONGEST = 4, 120
 
 
 def short_repr(instance: Any) -> str:
-    """``Name(field=value, ...)`` of the fields that differ from their defaults; ``Name()`` of any other class.
+    """Return ``Name(field=value, ...)`` for the fields that differ from their defaults; ``Name()`` for other classes.
 
     Examples
     --------
@@ -31,7 +31,7 @@ def short_repr(instance: Any) -> str:
 
 
 def shown_fields(instance: Any, but: Collection[str] = ()) -> list[str]:
-    """``field=value`` for each field of a dataclass that differs from its default, except those named in ``but``."""
+    """Return ``field=value`` for each field of a dataclass that differs from its default, except those in ``but``."""
     return [
         f"{field.name}={shortened(getattr(instance, field.name))}"
         for field in (fields(instance) if is_dataclass(instance) else ())
@@ -40,7 +40,7 @@ def shown_fields(instance: Any, but: Collection[str] = ()) -> list[str]:
 
 
 def shortened(value: Any) -> str:
-    """The value in a few characters: its repr if that is short, else its size or type."""
+    """Return a short text for the value: its repr if that is short, otherwise its size or type."""
     if sp.issparse(value):
         return f"<{size_of(value)} sparse>"
     if isinstance(value, np.ndarray | np.generic):
@@ -58,7 +58,7 @@ def shortened(value: Any) -> str:
 
 
 def size_of(matrix: Any) -> str:
-    """The shape of an array or matrix in words: ``10000 x 2``."""
+    """Return the shape of an array or matrix as text, such as ``10000 x 2``."""
     return " x ".join(map(str, matrix.shape))
 
 

@@ -68,7 +68,7 @@ def check_repair(probe: Probe) -> None:
     probe.require(has_conjugate(probe.atom), "repair", "repairs dual points: define conj or dual_norm as well")
     scale, k = 0.7, probe.shape[1]
     for number, (_, u) in enumerate(probe.pairs()):
-        u, K = scale * u, _picks(probe)
+        u, K = scale * u, _row_selection(probe)
         left = probe.rng.normal(size=(K.shape[1], k)) * (0.5, 2.0, 5.0)[number % 3]
         bound = np.zeros((1, 1)) if number % 2 else np.abs(probe.rng.normal(size=(K.shape[1], 1)))
 
@@ -93,7 +93,7 @@ def check_repair(probe: Probe) -> None:
         probe.require(sizes[0] <= plain * (1.0 + 1e-6) + 1e-9, "repair", why, u=u, left=left)
 
 
-def _picks(probe: Probe) -> Selection:
+def _row_selection(probe: Probe) -> Selection:
     """Return a map that selects rows, none of them twice within a block."""
     m = probe.shape[0]
     indptr = probe.atom.blocks()[0] if probe.atom.can("blocks") else (0, m)

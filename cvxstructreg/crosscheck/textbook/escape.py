@@ -97,7 +97,7 @@ def _unpenalised(
         return []  # some of the pairs may grow: not a clear case
     else:
         N, B = factor_of(term, m)
-        if term.get("matrix") is not None:  # the root of its eigenvalues: those that are round-off hold nothing
+        if term.get("matrix") is not None:  # rows of a matrix root: drop those that are round-off
             sizes = np.linalg.norm(N, axis=1)
             N = N[sizes > np.sqrt(m * np.finfo(float).eps) * sizes.max(initial=0.0)]
         if not len(N):

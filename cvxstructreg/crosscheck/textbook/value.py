@@ -18,6 +18,8 @@ from cvxstructreg.crosscheck.textbook.matrices import Array, bounds, covered, di
 EPS = float(np.finfo(float).eps)
 #: Allowed round-off: this fraction of the terms, plus this many units in the last place of the magnitudes.
 RELATIVE, UNITS = 1e-12, 32.0
+#: Margins within this many units of round-off of a kink count as being at the kink.
+KINK = 64
 #: Relative accuracy of a norm that is itself a minimum.
 INNER = 1e-8
 
@@ -127,22 +129,22 @@ def _loss(term: dict[str, Any], F: _Argument) -> tuple[Any, Any]:
         small = np.log1p(np.sum(np.exp(np.minimum(others, 0.0)), axis=1, keepdims=True))
         large = peak + np.log(np.sum(np.exp(z - own - peak), axis=1, keepdims=True))
         losses = np.where(top - own > 0, large, small)
-        chance = np.minimum(1.0, 4.0 * losses + 64 * EPS * size.max(axis=1, keepdims=True))
+        chance = np.minimum(1.0, 4.0 * losses + KINK * EPS * size.max(axis=1, keepdims=True))
         # log(sum of exp) is accurate to a unit in the last place of 1, even if it is much smaller than 1
         return np.sum(s * losses), np.sum(s * (1.0 + chance * size.max(axis=1, keepdims=True) * 2.0))
     if kind == "MulticlassHinge":
         k = term["k"]
         centred, size = z - z.mean(axis=1, keepdims=True), size + size.mean(axis=1, keepdims=True)
         excess = (centred + np.longdouble(1.0) / (k - 1)) * (1.0 - one_hot(term["y"], k))
-        return np.sum(s * np.maximum(excess, 0.0)), np.sum(s * size * (excess > -64 * EPS * size))
+        return np.sum(s * np.maximum(excess, 0.0)), np.sum(s * size * (excess > -KINK * EPS * size))
     margin = signs(term["y"])[:, None] * z
     if kind == "Logistic":
         losses = np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0)
-        chance = np.minimum(1.0, losses + 64 * EPS * size)
+        chance = np.minimum(1.0, losses + KINK * EPS * size)
         return np.sum(s * losses), np.sum(s * chance * size)
     excess = np.maximum(1.0 - margin, 0.0)
     if kind == "Hinge":
-        return np.sum(s * excess), np.sum(s * size * (1.0 - margin > -64 * EPS * size))
+        return np.sum(s * excess), np.sum(s * size * (1.0 - margin > -KINK * EPS * size))
     return np.sum(s * excess**2), np.sum(s * (2.0 * excess * size + EPS * size**2))
 
 

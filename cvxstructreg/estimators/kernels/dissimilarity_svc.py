@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cvxstructreg.core.model import Model
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.estimators.base import total
+from cvxstructreg.estimators.base import sum_of_terms
 from cvxstructreg.estimators.kernels.base import KernelClassifier, Labelled
 from cvxstructreg.estimators.kernels.row_structure import Rows
 from cvxstructreg.losses import MulticlassHinge
@@ -195,7 +195,7 @@ class DissimilaritySVC(KernelClassifier):
             terms.append((lam2 / len(pairs)) * Dissimilarity(pairs, power=self.power))
         if graph is not None:
             terms.append(lam_graph * Laplacian(graph, normalized=self.normalized).on_function())
-        return [Problem(model, total(terms))]
+        return [Problem(model, sum_of_terms(terms))]
 
     def _center(self, theta: NDArray[np.float64]) -> None:
         """Centre the scores so that they sum to zero over the classes, which changes no term."""

@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from cvxstructreg.core.model import Model
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.estimators.base import total
+from cvxstructreg.estimators.base import sum_of_terms
 from cvxstructreg.estimators.kernels.base import KernelClassifier, Labelled
 from cvxstructreg.estimators.kernels.row_structure import Rows
 from cvxstructreg.estimators.linear import one_vs_rest_probabilities
@@ -211,7 +211,7 @@ class MixedGraphClassifier(KernelClassifier):
         for j in positive:
             signs = np.where(labelled.codes == j, 1, -1)
             fit = loss(signs, rows=labelled.rows, sample_weight=labelled.weights)
-            problems.append(Problem(model, total([fit, *terms])))
+            problems.append(Problem(model, sum_of_terms([fit, *terms])))
         return problems
 
     @available_if(_is_logistic)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cvxstructreg.core.checks import plural
 from cvxstructreg.estimators.alignment import Columns, aligned_graph
-from cvxstructreg.estimators.building import rows_built
+from cvxstructreg.estimators.building import fit_row_builder
 from cvxstructreg.graphs import Graph
 
 
@@ -45,7 +45,7 @@ class Rows:
             return built
         if options:
             raise ValueError("graph_options is only used with graph='knn'; leave it out, or pass graph='knn'")
-        return aligned_graph(rows_built(graph, X), self.columns)
+        return aligned_graph(fit_row_builder(graph, X), self.columns)
 
     def pairs(self, pairs: Any) -> NDArray[np.int64]:
         """Return the row numbers of the pairs, shape (m, 2); pairs with unknown rows are left out or an error."""

@@ -76,7 +76,7 @@ def checked_number(value: Any, low: float, high: float, argument: str) -> float:
     return float(value)
 
 
-def best_of_rows(row: NDArray[Any], column: NDArray[Any], value: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+def largest_of_rows(row: NDArray[Any], column: NDArray[Any], value: NDArray[np.float64], k: int) -> NDArray[np.int64]:
     """Return the positions of the k largest values of each row; ties go to the first column.
 
     The entries of each row must be contiguous.

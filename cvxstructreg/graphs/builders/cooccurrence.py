@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from cvxstructreg.graphs.builders.builder import GraphBuilder, best_of_rows, checked_neighbors, checked_number
+from cvxstructreg.graphs.builders.builder import GraphBuilder, checked_neighbors, checked_number, largest_of_rows
 from cvxstructreg.graphs.graph import Graph
 from cvxstructreg.runtime.progress import progress
 
@@ -101,7 +101,7 @@ def _near_pairs(
         cosine = counts.data[near] / (roots[i] * roots[j])
         others = i != j
         i, j, cosine = i[others], j[others], cosine[others]
-        best = best_of_rows(i, j, cosine, k)
+        best = largest_of_rows(i, j, cosine, k)
         yield i[best], j[best], cosine[best]
 
 

@@ -131,9 +131,9 @@ def read_synset_relations(
     relation : str
         Name of the relation, such as "similar_to" for adjectives.
     """
-    words = {synset.key: synset.words for synset in wordnet.synsets(_below_heading(synsets, "lemmas"), synsets)}
+    words = {synset.key: synset.words for synset in wordnet.synsets(_below_header(synsets, "lemmas"), synsets)}
     pairs, seen = set(), set()
-    for _, one, kind, other in wordnet.relations(_below_heading(relations, "relation"), relations):
+    for _, one, kind, other in wordnet.relations(_below_header(relations, "relation"), relations):
         seen.add(kind)
         if kind == relation:
             ends = words.get(one, ()), words.get(other, ())
@@ -147,7 +147,7 @@ def sentiment_scores(path: FilePath) -> dict[str, tuple[float, float]]:
 
     The file has the columns pos, synset, pos_score, neg_score and lemmas (``word#sense``), and a header.
     """
-    return wordnet.mean_scores(wordnet.sentiment(_below_heading(path, "pos_score"), path))
+    return wordnet.mean_scores(wordnet.sentiment(_below_header(path, "pos_score"), path))
 
 
 def sentiment_seeds(scores: Any, vocabulary: Any, n_seeds: int = 200) -> list[str]:
@@ -197,7 +197,7 @@ def _related(number: int, row: list[str], path: FilePath) -> tuple[str, ...]:
     return words
 
 
-def _below_heading(path: FilePath, title: str) -> Iterable[tuple[int, list[str]]]:
+def _below_header(path: FilePath, title: str) -> Iterable[tuple[int, list[str]]]:
     lines = rows(path)
     _, head = next(lines, (0, [""]))
     if not any(name.startswith(title) for name in head):

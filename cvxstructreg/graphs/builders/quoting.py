@@ -72,7 +72,7 @@ def quoting_pairs(
     texts = _checked_posts(posts)
     mark = re.compile(quote)
     parents = None if reply_to is None else _checked_parents(reply_to, len(texts))
-    homes = _homes_of_lines(texts, mark) if parents is None else {}
+    homes = _posts_by_line(texts, mark) if parents is None else {}
     people = np.arange(len(texts)) if authors is None else _author_numbers(authors, len(texts))
     counts: Counter[tuple[int, int]] = Counter()
     for index, text in enumerate(progress(texts, "quotes", len(texts), verbose)):
@@ -121,7 +121,7 @@ def _key(line: str) -> str:
     return " ".join(re.findall(r"\w+", line.lower()))
 
 
-def _homes_of_lines(texts: list[str], mark: re.Pattern[str]) -> dict[str, list[int]]:
+def _posts_by_line(texts: list[str], mark: re.Pattern[str]) -> dict[str, list[int]]:
     """Return, for each unquoted line, the posts that contain it."""
     homes: dict[str, list[int]] = defaultdict(list)
     for index, text in enumerate(texts):

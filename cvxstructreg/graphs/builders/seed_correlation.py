@@ -15,6 +15,9 @@ from cvxstructreg.graphs.builders.builder import GraphBuilder, checked_neighbors
 from cvxstructreg.graphs.builders.neighbors import nearest_neighbors, unit_rows
 from cvxstructreg.graphs.graph import Graph
 
+# A variance below this fraction of the mean square is round-off: the column is constant.
+ROUND_OFF = 1e-12
+
 
 class SeedCorrelationGraph(GraphBuilder):
     """W_ij = 1 if i and j are mutual k-nearest neighbours, as vectors of correlations with the seeds.
@@ -113,7 +116,7 @@ def column_correlations(X: Any, chosen: NDArray[np.int64]) -> NDArray[np.float64
     means = np.asarray(X.sum(axis=0)).ravel() / n
     squares = np.asarray((X.multiply(X) if sparse.issparse(X) else X * X).sum(axis=0)).ravel() / n
     variances = squares - means**2
-    varies = variances > 1e-12 * squares  # smaller variances are round-off
+    varies = variances > ROUND_OFF * squares
     inverse = np.divide(1.0, np.sqrt(variances.clip(0)), out=np.zeros(len(means)), where=varies)
     centred = products / n - np.outer(means, means[chosen])
     return np.asarray(centred * inverse[:, None] * inverse[chosen])
