@@ -45,7 +45,7 @@ def certify(
     coef, intercept
         The weights, shape (d,) or (d, k), and the intercept(s).
     dual : dict, optional
-        A dual point by the number of its term, as in ``Solution.dual``.
+        A dual point for each term, by the index of the term, as in ``Solution.dual``.
     tol : float
         The relative gap below which a bound is tight enough.
     search : bool
@@ -221,7 +221,7 @@ def disagreements(certificates: Mapping[str, Certificate], tol: float, scale: fl
 
 
 def size_of(problem: Problem) -> str:
-    """Rows x weights (x outputs)."""
+    """Return the size of a problem as text: rows x weights (x outputs)."""
     k = f" x {problem.n_outputs}" if problem.n_outputs > 1 else ""
     return f"{problem.model.n_rows} x {problem.model.n_weights}{k}"
 

@@ -36,9 +36,9 @@ class WarpedKernel:
         ||h||^2 + strength * sum over edges |W_ij| (h(x_i) - s_ij h(x_j))^2
 
     (Sindhwani, Niyogi and Belkin 2005; with dissimilarity edges Goldberg, Zhu and Wright 2007). A support vector
-    machine with k' and C = 1 / (2 lam1) is manifold regularization with hinge loss, strength = lam2 / lam1, a free
-    intercept and the graph on h. Between training examples k' is computed as gram (I + M gram)^-1: the subtraction
-    above loses digits if k' is much smaller than k.
+    machine with k' and C = 1 / (2 lam1) is manifold regularization with hinge loss, strength = lam2 / lam1, an
+    unpenalised intercept, and the graph on h. Between training examples k' is computed as gram (I + M gram)^-1: the
+    subtraction above loses digits if k' is much smaller than k.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class WarpedKernel:
 
     @cached_property
     def _constant(self) -> tuple[Array, Array, float]:
-        """(I + M gram)^-1 M 1, the values u of the training examples, and s."""
+        """Return (I + M gram)^-1 M 1, the values u of the training examples, and s."""
         shift = self._warp.solve(self._pull)
         values = -(self._gram @ shift)
         u = 1.0 + values
@@ -208,7 +208,7 @@ class WarpedKernel:
         if rows.shape[1] != self.n:
             raise ValueError(
                 f"points must be rows of the kernel with all {self.n} training examples, got shape {rows.shape}; "
-                "make the WarpedKernel with a kernel function and X to pass examples"
+                "to pass examples, create the WarpedKernel with a kernel function and X"
             )
         return np.asarray(rows)
 

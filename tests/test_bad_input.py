@@ -55,7 +55,7 @@ DESIGNS = {
     "gram indefinite": (
         lambda: fit(csr.Hinge(Y) + csr.RKHSNorm(), csr.Kernel(np.diag([1.0, 1, 1, 1, 1, -0.5]))),
         ValueError,
-        r"gram must be positive semidefinite, its smallest eigenvalue is -0.5 .* add at least 0.5 to its diagonal",
+        r"gram must be positive semidefinite, but its smallest eigenvalue is -0.5 .* add at least 0.5 to its diagonal",
     ),
     "gram zero": (
         lambda: fit(csr.Hinge(Y) + csr.RKHSNorm(), csr.Kernel(np.zeros((6, 6)))),

@@ -137,7 +137,7 @@ def test_builders_work_in_a_pipeline():
     ("vocabulary", "error", "words"),
     [
         (CountVectorizer(), ValueError, "not fitted"),
-        (HashingVectorizer(), TypeError, "keeps no feature names"),
+        (HashingVectorizer(), TypeError, "has no feature names"),
         (["moon"], ValueError, "1 name but X has"),
         (["moon", "moon", "star"], ValueError, "occurs 2 times"),
         ({"moon": 0, "star": 2}, ValueError, "from 0 to 1"),

@@ -224,7 +224,7 @@ def test_disagreement_needs_two_marks_or_two_long_upper_case_words():
         (["a", 3], {}, TypeError, "post 1"),
         (["a", "b"], {"reply_to": [0]}, ValueError, "2 posts"),
         (["a", "b"], {"reply_to": [-1, 5]}, ValueError, "out of range"),
-        (["a", "b"], {"authors": ["x"]}, ValueError, "1 author for 2 posts"),
+        (["a", "b"], {"authors": ["x"]}, ValueError, "got 1 author, but 2 posts"),
     ],
 )
 def test_bad_posts(posts, options, error, words):

@@ -198,7 +198,7 @@ def test_progress(capsys):
         ({"vocabulary": ["zebra"]}, LINES, ValueError, "none of 7 sentences has a word of the vocabulary"),
         ({"min_size": 50}, LINES, ValueError, "has 50 words"),
         ({"vocabulary": CountVectorizer()}, LINES, ValueError, "not fitted"),
-        ({"vocabulary": PCA(2).fit(np.eye(3))}, LINES, TypeError, "cannot read documents"),
+        ({"vocabulary": PCA(2).fit(np.eye(3))}, LINES, TypeError, "cannot analyse documents"),
         ({"splitter": "spacy"}, LINES, ValueError, "splitter must be"),
         ({"splitter": str.upper}, LINES, TypeError, "list of sentences"),
         ({"splitter": lambda text: [text, 3]}, LINES, TypeError, "list of sentences"),

@@ -558,7 +558,7 @@ def test_an_indefinite_gram_is_refused_whatever_its_size():
         values = np.linspace(-1.0, 1.0, n)
         Q = np.linalg.qr(np.random.default_rng(0).normal(size=(n, n)))[0]
         gram = (Q * values) @ Q.T
-        with pytest.raises(ValueError, match="gram must be positive semidefinite, its smallest eigenvalue is -"):
+        with pytest.raises(ValueError, match="gram must be positive semidefinite, but its smallest eigenvalue is -"):
             problem_of((gram + gram.T) / 2).solve()
 
 
@@ -585,7 +585,7 @@ def indefinite_kernels(n):
 def test_the_direct_way_refuses_kernels_that_are_not(n):
     graph = csr.Laplacian(csr.Graph.from_edges([(i, i + 1) for i in range(n - 1)], n_nodes=n)).on_function()
     for gram in indefinite_kernels(n):
-        with pytest.raises(ValueError, match="gram must be positive semidefinite, its smallest eigenvalue is -"):
+        with pytest.raises(ValueError, match="gram must be positive semidefinite, but its smallest eigenvalue is -"):
             problem_of((gram + gram.T) / 2, terms=graph).solve("warped_kernel")
         with pytest.raises(ValueError, match="gram must be positive semidefinite"):
             WarpedKernel((gram + gram.T) / 2, csr.Graph.from_edges([(0, 1)], n_nodes=n))

@@ -29,7 +29,7 @@ def vocabulary_names(vocabulary: Any) -> tuple[str, ...]:
         return _names_of_vectorizer(vocabulary)
     if hasattr(vocabulary, "fit") and hasattr(vocabulary, "transform"):
         raise TypeError(
-            f"a {type(vocabulary).__name__} keeps no feature names; use a CountVectorizer or TfidfVectorizer, "
+            f"a {type(vocabulary).__name__} has no feature names; use a CountVectorizer or TfidfVectorizer, "
             "or pass the list of names"
         )
     if isinstance(vocabulary, Mapping):

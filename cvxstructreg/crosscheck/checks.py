@@ -73,7 +73,7 @@ class _Check:
         self.slow: dict[str, str] = {}  # what was stopped, and where
         zero = feasible(recipe, np.zeros((len(recipe["model"]["matrix"][0]), outputs_of(recipe))))
         self.null_value = value(recipe, zero, np.zeros(outputs_of(recipe))).high
-        self.first = ""  # the solver that "auto" takes
+        self.first = ""  # the solver that "auto" chooses
         self.points: dict[str, tuple[Array, Array, Value]] = {}
         self.bounds: dict[str, tuple[float, Value]] = {}
         self.chosen = {what: self.rng.random() < getattr(settings, what) for what in SHARES}
@@ -218,7 +218,7 @@ class _Check:
         theta, b = problem.shaped(solution.coef, solution.intercept)
         self.inspect_certificate(where, theta, b, solution.certificate)
         if solution.objective != solution.certificate.objective:
-            self.violate("status", where, "the objective is not that of the certificate")
+            self.violate("status", where, "the objective differs from that of the certificate")
         expected = _proved(solution.certificate, self.settings.tol)
         if solution.status not in STATUSES:
             self.violate("status", where, f"status {solution.status!r} is not documented")

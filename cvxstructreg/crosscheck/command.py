@@ -80,7 +80,7 @@ class _Bar:
         self.total, self.began, self.first, self.printed = total, time.monotonic(), -1, 0.0
 
     def __call__(self, done: int, bad: int) -> None:
-        """Show how far the run is."""
+        """Show the progress of the run."""
         now = time.monotonic()
         self.first = done - 1 if self.first < 0 else self.first
         terminal = sys.stderr.isatty()

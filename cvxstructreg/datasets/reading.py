@@ -83,7 +83,7 @@ def read_json_lines(path: Path, fields: Mapping[str, type], verbose: bool = Fals
             if not isinstance(value, kinds) or isinstance(value, bool):
                 given = f"{value!r:.60}" if field in record else "missing"
                 raise DataFormatError(
-                    f"{path}, line {number}: field {field!r} is {given}; it must be a {kind.__name__}"
+                    f"{path}, line {number}: field {field!r} is {given}; expected type {kind.__name__}"
                 )
         records.append(record)
     if not records:

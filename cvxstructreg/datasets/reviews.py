@@ -16,7 +16,7 @@ from cvxstructreg.datasets.reading import DataFormatError, Record, read_json_lin
 MOVIES = Source(
     title="movie reviews (Pang & Lee 2004, polarity 2.0)",
     path="movie_reviews/movie_polarity_v2.jsonl.gz",
-    content="one JSON object per line with id, label (neg or pos), fold (0 to 9) and text, one sentence per line of it",
+    content="one JSON object per line with id, label (neg or pos), fold (0 to 9) and text (one sentence per line)",
     origin="https://www.cs.cornell.edu/people/pabo/movie-review-data/ (review_polarity.tar.gz)",
     others=("movie_reviews/txt_sentoken", "movie_reviews/review_polarity/txt_sentoken"),
 )

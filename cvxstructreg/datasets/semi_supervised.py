@@ -131,7 +131,7 @@ def _csr(path: Path, arrays: dict[str, NDArray[Any]]) -> sparse.csr_array:
 
 def _check_splits(path: Path, labeled: NDArray[np.int64], unlabeled: NDArray[np.int64], n: int) -> None:
     if len(labeled) != len(unlabeled):
-        raise DataFormatError(f"{path}: labeled_idx has {len(labeled)} splits and unlabeled_idx {len(unlabeled)}")
+        raise DataFormatError(f"{path}: labeled_idx has {len(labeled)} splits, but unlabeled_idx has {len(unlabeled)}")
     for number, rows in enumerate(np.hstack([labeled, unlabeled])):
         if rows.size == 0 or rows.min() < 0 or rows.max() >= n or len(np.unique(rows)) < len(rows):
             raise DataFormatError(

@@ -119,7 +119,7 @@ def _graph_remedy(graph: Graph, columns: Columns) -> str:
             "X has no names to match with those of the graph: pass a data frame, or feature_names= to fit, or create "
             "the vectorizer with vocabulary=graph.feature_names"
         )
-    return "the graph needs one node for each column, in order, or names (Graph(..., names=...)) and X a data frame"
+    return "the graph needs one node for each column, in order, or names (Graph(..., names=...)) and X as a data frame"
 
 
 def aligned_groups(groups: Any, columns: Columns, weights: Any = None) -> tuple[Groups, NDArray[np.int64]]:

@@ -127,7 +127,7 @@ def _vectorizer(vocabulary: Any, documents: list[str] | None) -> Any:
         return vocabulary
     if hasattr(vocabulary, "get_feature_names_out"):
         kind = type(vocabulary).__name__
-        raise TypeError(f"a {kind} cannot read documents; pass a CountVectorizer or TfidfVectorizer, or the names")
+        raise TypeError(f"a {kind} cannot analyse documents; pass a CountVectorizer or TfidfVectorizer, or the names")
     return CountVectorizer(
         vocabulary=list(names),
         lowercase=not any(name != name.lower() for name in names),

@@ -92,7 +92,7 @@ def _mask(coef: ArrayLike, tol: float) -> NDArray[np.bool_]:
     if values.ndim not in (1, 2) or values.size == 0:
         raise ValueError(f"coef must have shape (d,) or (d, k), one row per feature, not {values.shape}")
     if not np.isfinite(values).all():
-        raise ValueError("coef has NaN or infinite weights; look at the status of the solution")
+        raise ValueError("coef has NaN or infinite weights; check the status of the solution")
     if not tol >= 0:
         raise ValueError(f"tol must be at least 0, not {tol}")
     return np.asarray((np.abs(values) > tol).reshape(len(values), -1).any(axis=1))

@@ -93,7 +93,7 @@ def prove(gram: Array, round_off: float = PSD_ROUND_OFF) -> Proof:
     >>> prove(np.array([[1.0, 2.0], [2.0, 1.0]]))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    ValueError: gram must be positive semidefinite, its smallest eigenvalue is -1 (largest 3); ...
+    ValueError: gram must be positive semidefinite, but its smallest eigenvalue is -1 (largest 3); ...
     """
     n, diagonal = len(gram), gram.diagonal()
     if not diagonal.any() and not gram.any():
@@ -185,7 +185,8 @@ def not_psd(smallest: float, largest: float, exact: bool = True) -> ValueError:
     remedy = "use a valid kernel"
     if -smallest <= round_off_of(np.dtype(np.float32)) * largest:
         remedy += ", or pass gram as float32 if it was computed in single precision"
+    found, added = ("", "at least") if exact else ("at most ", "more than")
     return ValueError(
-        f"gram must be positive semidefinite, its smallest eigenvalue is {'' if exact else 'at most '}{smallest:.3g} "
-        f"(largest {largest:.3g}); add {'at least' if exact else 'more than'} {-smallest:.3g} to its diagonal, {remedy}"
+        f"gram must be positive semidefinite, but its smallest eigenvalue is {found}{smallest:.3g} (largest "
+        f"{largest:.3g}); add {added} {-smallest:.3g} to its diagonal, {remedy}"
     )

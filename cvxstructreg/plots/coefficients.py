@@ -1,4 +1,4 @@
-"""The weights along a path."""
+"""Plot of the weights along a path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The certified gap against time."""
+"""Plot of the certified gap against time."""
 
 from __future__ import annotations
 

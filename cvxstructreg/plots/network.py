@@ -1,4 +1,4 @@
-"""Weights on a graph of features."""
+"""Plot of weights on a graph of features."""
 
 from __future__ import annotations
 

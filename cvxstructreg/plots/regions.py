@@ -1,4 +1,4 @@
-"""The decision regions of a classifier of two features, with the edges of its graph."""
+"""Plot of the decision regions of a classifier of two features, with the edges of its graph."""
 
 from __future__ import annotations
 

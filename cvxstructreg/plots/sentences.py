@@ -1,4 +1,4 @@
-"""The sentences of a document, coloured by their values."""
+"""Plot of the sentences of a document, coloured by their values."""
 
 from __future__ import annotations
 

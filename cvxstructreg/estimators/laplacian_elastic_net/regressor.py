@@ -21,11 +21,11 @@ class LaplacianElasticNetRegressor(LinearRegressor):
     Parameters
     ----------
     graph : Graph, square matrix or builder, optional
-        Which features belong together; undirected, dissimilarity edges (negative weights) pull weights to opposite
-        values. A Graph with names is matched to the columns of a data frame (or to the ``feature_names`` given to
-        ``fit``); columns without a node are isolated. Otherwise node j is column j. A builder such as
-        :class:`cvxstructreg.graphs.SeedCorrelationGraph` is fitted on the rows given to ``fit``, and its graph is
-        symmetrised. None leaves only the L1 term.
+        Which features belong together. The graph must be undirected; dissimilarity edges (negative weights) pull
+        weights to opposite values. A Graph with names is matched to the columns of a data frame (or to the
+        ``feature_names`` given to ``fit``); columns without a node are isolated. Otherwise node j is column j. A
+        builder such as :class:`cvxstructreg.graphs.SeedCorrelationGraph` is fitted on the rows given to ``fit``, and
+        its graph is symmetrised. None leaves only the L1 term.
     lam1, lam2 : float
         Strengths of the L1 term and of the graph.
     normalized : bool

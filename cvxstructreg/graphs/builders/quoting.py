@@ -157,5 +157,7 @@ def _checked_parents(reply_to: ArrayLike, n: int) -> NDArray[np.int64]:
 
 def _author_numbers(authors: Sequence[Any], n: int) -> NDArray[np.int64]:
     if len(authors) != n:
-        raise ValueError(f"{plural(len(authors), 'author')} for {plural(n, 'post')}; give one for each")
+        raise ValueError(
+            f"got {plural(len(authors), 'author')}, but {plural(n, 'post')}; give one author for each post"
+        )
     return np.asarray(np.unique(np.asarray(authors), return_inverse=True)[1], dtype=np.int64)
