@@ -226,9 +226,7 @@ class _Check:
             if self.escapes is None:
                 self.escapes = self.recipe["terms"][0]["kind"] in NEVER_REACHED and may_escape(self.recipe)
             if not self.escapes:
-                self.violate(
-                    "status", where, "status is 'no_minimiser', but no direction decreases the objective without end"
-                )
+                self.violate("status", where, "'no_minimiser', but no direction decreases the objective forever")
         elif expected != (solution.status if solution.status in ("optimal", "stationary") else ""):
             self.violate("status", where, f"{solution.status!r} with {solution.certificate}")
 
