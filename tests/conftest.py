@@ -51,6 +51,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [test for tests in files for test in tests]
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Each test file to one worker, unless --dist says otherwise: files share compiled loops and references."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log) if config.getvalue("dist") == "load" else None
+
+
 def _skips_beyond_limit(config: pytest.Config) -> int:
     """How many tests were skipped, if that is too many, else 0; the workers of pytest-xdist do not count."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")

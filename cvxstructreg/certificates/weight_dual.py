@@ -276,7 +276,7 @@ class WeightDual:
             size = float(np.linalg.norm(excess))
             if size < best:
                 best, self.points = size, trial
-            if not excess.any() or not self._matters(excess):
+            if not excess.any() or (count % SWEEPS_AT_ONCE == 0 and not self._matters(excess)):
                 return
             if count % LOOK_EVERY == 0:
                 if best > STALLED * last:

@@ -37,8 +37,6 @@ SHIFT = {"float64": 1e-8, "float32": 2e-5}
 SHARES = ("certify", "search", "repeat", "threads")
 #: No further points are certified after this many seconds.
 PATIENT = 0.2
-#: Runs after one that was too slow.
-FURTHER_RUNS = 2
 #: Relative noise of the certified points near the best point. Zero and distant points are certified too.
 NEARBY = {"exact": 0.0, "1e-9": 1e-9, "1e-4": 1e-4, "1e-1": 1e-1}
 
