@@ -1,8 +1,9 @@
-"""The hinge loss by the method of multipliers: smooth problems whose corners are rounded around better dual points.
+"""The method of multipliers for the hinge loss: a sequence of smooth problems with increasingly good dual points.
 
-Each smooth problem is one for a Newton method (of linear models or of kernels); its gradient is the next dual point.
-The rounding, of width 1/sigma in the margins, becomes sharper as long as the gap does not fall fast enough by itself.
-Only products with X, the graph and the labelled rows are needed, so that n may be large.
+Each problem has a smoothed hinge, centred at the current dual point, and is solved by a Newton method for linear or
+kernel models. The gradient of its loss is the next dual point. The smoothing has a width of 1/sigma in the margins, and
+becomes narrower if the gap does not decrease fast enough. Only products with X, the graph and the labelled rows are
+needed, so n may be large.
 """
 
 from __future__ import annotations
@@ -25,20 +26,22 @@ from cvxstructreg.solvers.kernels.labelled_newton import LabelledNewton, balanci
 from cvxstructreg.solvers.needs import FunctionNorm, HoldsEveryWeight, OneLoss, Quadratic, ScoresCan
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
-#: What this solver needs of a problem.
+#: What this solver requires of a problem.
 NEEDS = (OneLoss(forms=True), ScoresCan((("hinges",),), "hinges"), Quadratic(), FunctionNorm(), HoldsEveryWeight())
 
 
-#: The rounding at first, in margins; it is made sharper by SHARPEN when the gap falls by less than FALL.
+#: The first sigma; it is multiplied by SHARPEN if the gap is still more than FALL times the previous one.
 SIGMA, SHARPEN, FALL = 0.7, 6.0, 0.25
-#: A smooth problem is solved to this part of the gap of the one before.
+#: A smooth problem is solved to INNER times the gap of the previous one, and the first one to FIRST_ACCURACY.
 INNER, FIRST_ACCURACY = 0.1, 1e-2
-#: Newton steps for a smooth problem of a kernel, at the most.
+#: No accuracy beyond this can be reached in double precision.
+FINEST = 1e-15
+#: The largest number of Newton steps for a smooth problem of a kernel model.
 MAX_NEWTON = 50
 
 
 def run(problem: Problem, start: Iterate, tol: float, sigma: float = SIGMA) -> Iterator[Iterate]:
-    """``sigma`` is the first rounding: hinges are smooth over 1/sigma of a margin."""
+    """``sigma`` is the first smoothing parameter: hinges are smoothed over a width of 1/sigma in the margin."""
     parts = problem.normal_form
     piece = parts.score_pieces[0]
     loss = piece.atom
@@ -47,7 +50,7 @@ def run(problem: Problem, start: Iterate, tol: float, sigma: float = SIGMA) -> I
     smooth = SmoothedHinge(y, piece.scale * weights, loss.rows)
     terms = [Term(smooth, 1.0, "rows") if n == piece.number else term for n, term in enumerate(problem.terms)]
     inner = Problem(problem.model, Objective(tuple(terms)))
-    inner.__dict__["_null_point"] = null_point(problem)  # what accuracy is relative to, whatever the rounding
+    inner.__dict__["_null_point"] = null_point(problem)  # the scale of accuracies, independent of the smoothing
     given = start.dual.get(piece.number)
     centre = np.zeros((len(y), 1)) if given is None else np.clip(-y[:, None] * given, 0.0, smooth.weight_column)
     machine = _Kernels(inner, start) if problem.given.kernel is not None else _Rows(inner, start, smooth)
@@ -64,9 +67,9 @@ def run(problem: Problem, start: Iterate, tol: float, sigma: float = SIGMA) -> I
             sigma *= SHARPEN
         if gap > 0.5 * tol * scale:
             accuracy = min(accuracy, max(INNER * gap / scale, 0.2 * tol))
-        else:  # the certificate was not convinced
+        else:  # the certificate did not confirm the gap
             accuracy *= 0.1
-        if accuracy <= 1e-15:
+        if accuracy <= FINEST:
             yield Iterate(theta, b, dual, exhausted=True)
             return
 
@@ -84,7 +87,8 @@ class _Rows:
         """The labelled scores and the point."""
         scale = objective_scale(self.inner, self.quadratic_value() + _hinge_value(self.smooth, self.at.z[:, None]))
         self.newton.minimise(self.at, self.smooth, accuracy * scale)
-        self.at = self.newton.point(self.at.w[:, None], np.array([self.at.b]))  # anew, before round-off adds up
+        # recompute the images, before round-off accumulates
+        self.at = self.newton.point(self.at.w[:, None], np.array([self.at.b]))
         return self.at.z[:, None], self.at.w[:, None].copy(), np.array([self.at.b])
 
     def quadratic_value(self) -> float:
@@ -114,7 +118,7 @@ class _Kernels:
         return piece.forward(scores), self.at.theta, self.at.b
 
     def _imbalance(self, scores: Array) -> float:
-        """What the exact intercept has on top: an imbalance costs a certificate as much as it is, not its square."""
+        """The shift to the exact intercept: the gap is linear, not quadratic, in the error of the intercept."""
         parts = self.inner.normal_form
         piece, forms, ones = parts.score_pieces[0], parts.score_forms, np.ones_like(scores)
         pull = sum(float(form.grad(scores).sum()) for form in forms)
@@ -136,7 +140,7 @@ def _hinge_value(smooth: SmoothedHinge, z: Array) -> float:
 
 
 def _loss_gap(smooth: SmoothedHinge, z: Array, a: Array) -> float:
-    """Hinge loss at z minus what the dual point a proves of it."""
+    """The Fenchel gap of the hinge loss at the scores z and the dual point a."""
     short = 1.0 - smooth.y * z
     return float(np.sum(smooth.weight_column * np.maximum(0.0, short) - a * short))
 

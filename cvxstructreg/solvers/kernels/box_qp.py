@@ -1,9 +1,10 @@
-"""The dual of the hinge loss in the labelled rows: a quadratic program in a box, by an interior point method.
+"""The dual of the hinge loss on the labelled rows: a box-constrained quadratic program, by an interior point method.
 
     minimize over 0 <= a <= C    1/2 a'Qa - 1'a    with  g'a = s b  for the intercept b
 
-(s = 0 makes it an equality, no intercept leaves it out). Every iteration is one Cholesky factorisation, and about a
-dozen are enough whatever the conditioning; for many rows see :mod:`cvxstructreg.solvers.kernels.compiled_smo`.
+With s = 0 this is the equality constraint g'a = 0; without an intercept there is no such condition. Every iteration
+takes one Cholesky factorisation, and about a dozen iterations are enough for any conditioning. For many rows see
+:mod:`cvxstructreg.solvers.kernels.compiled_smo`.
 """
 
 from __future__ import annotations
@@ -15,23 +16,26 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.semidefinite import PSD_ROUND_OFF, not_psd
 from cvxstructreg.runtime import deadline
 
-#: Kernel matrices are often singular: shifts of the diagonal, relative to it, that are round-off.
+#: Kernel matrices are often singular. These shifts, relative to the largest diagonal entry, count as round-off.
 SHIFTS = (0.0, 1e-13, 1e-11, 1e-9)
+#: The part of the step to the boundary that the interior point method takes, and the smallest useful step.
+TO_BOUNDARY, SHORTEST = 0.995, 1e-10
 
 
 class BoxProgram:
-    """The kernel K between the labelled rows (Q_ij = y_i y_j K_ij), the labels y, C, and the intercept's g and s.
+    """The program with the kernel K between the labelled rows (Q_ij = y_i y_j K_ij), labels y, bounds C, and g and s.
 
-    ``g`` None is a machine without intercept. ``is_psd`` says that K is positive semidefinite but for round-off,
-    however large that is; else an indefinite K is an error.
+    ``g`` is None without an intercept. ``is_psd`` states that K is positive semidefinite up to round-off of any size.
+    Otherwise an indefinite K is an error.
     """
 
     def __init__(self, K: Array, y: Array, C: Array, g: Array | None, s: float, is_psd: bool = False) -> None:
         self.K, self.y, self.C, self.g, self.s, self.is_psd = K, y, C, g, s, is_psd
-        self.offset: Array | float = 0.0  # of Q a where K is only near the kernel, as it was met at a point near a
+        # a correction of Q a if K is only an approximation of the kernel, measured at a nearby point
+        self.offset: Array | float = 0.0
 
     def require_psd(self, Q: Array) -> None:
-        """Raise if a part of the kernel that has no Cholesky factor is indefinite, and nobody knows better."""
+        """Raise if Q, a part of the kernel without a Cholesky factor, is indefinite beyond round-off."""
         if not self.is_psd:
             values = scipy.linalg.eigvalsh(Q)
             if values[0] < -PSD_ROUND_OFF * max(float(values[-1]), 0.0):
@@ -47,7 +51,7 @@ class BoxProgram:
         return np.asarray(self.K[np.ix_(rows, rows)] * np.outer(self.y[rows], self.y[rows]))
 
     def gap(self, a: Array, b: float, image: Array | None = None) -> float:
-        """The duality gap of a in its box with the intercept b, if g'a = s b: sum C (1 - m)_+ + a'Qa - 1'a + s b^2."""
+        """The duality gap of a in its box with g'a = s b: sum C (1 - m)_+ + a'Qa - 1'a + s b^2 with the margins m."""
         margins = self.times(a) + self.offset if image is None else image
         quadratic = float(a @ margins)
         if self.g is not None:
@@ -56,7 +60,7 @@ class BoxProgram:
         return float(np.sum(self.C * np.maximum(0.0, 1.0 - margins))) + quadratic - float(a.sum())
 
     def interior_point(self, tol: float, max_iter: int = 100) -> tuple[Array, float]:
-        """Mehrotra's predictor and corrector from the middle of the box; (a, b) with a complementarity of tol."""
+        """Mehrotra's predictor-corrector method from the middle of the box, to a complementarity of ``tol``: (a, b)."""
         C, g, s = self.C, self.g, self.s
         Q = self.part(np.arange(len(C)))
         a, b = 0.5 * C, 0.0
@@ -66,7 +70,7 @@ class BoxProgram:
         goal = tol * float(C.sum())
         for _ in range(max_iter):
             room = C - a
-            if not (room.min() > 0 and a.min() > 0) or deadline.passed():  # nothing but round-off is left inside
+            if not (room.min() > 0 and a.min() > 0) or deadline.passed():  # the distance to a bound is round-off
                 break
             residual = Q @ a - 1.0 - z + v + (0.0 if g is None else b * g)
             balance = 0.0 if g is None else float(g @ a) - s * b
@@ -75,28 +79,28 @@ class BoxProgram:
                 break
             step = _Step(Q, self, a, room, z, v, residual, balance)
             if step.factor is None:
-                break  # beyond double precision: the certificate says how good the point is
+                break  # the limit of double precision; the certificate measures the accuracy
             da, db, dz, dv = step.direction(-a * z, -room * v)
             length = _longest(((a, da), (room, -da), (z, dz), (v, dv)))
             reached = float((a + length * da) @ (z + length * dz) + (room - length * da) @ (v + length * dv))
             centre = mu * (reached / (2 * len(a) * mu)) ** 3
             da, db, dz, dv = step.direction(centre - a * z - da * dz, centre - room * v + da * dv)
-            length = 0.995 * _longest(((a, da), (room, -da), (z, dz), (v, dv)))
-            if not np.isfinite(length) or length < 1e-10:
+            length = TO_BOUNDARY * _longest(((a, da), (room, -da), (z, dz), (v, dv)))
+            if not np.isfinite(length) or length < SHORTEST:
                 break
             a, b, z, v = a + length * da, b + length * db, z + length * dz, v + length * dv
         return np.clip(a, 0.0, C), b
 
     def polish(self, a: Array, b: float, goal: float, rounds: int = 10) -> tuple[Array, float]:
-        """Exact a and b for the rows at the bounds, which change while rows are found on the wrong side.
+        """An active-set method: solve exactly for fixed rows at the bounds, and update these rows.
 
-        It ends when the gap is below ``goal``, and returns the best point it met.
+        It ends when the gap is below ``goal``, and returns the best point found.
         """
         image = self.times(a) + self.offset
         best, gap = (a, b), self.gap(a, b, image)
         curvature = np.maximum(self.K.diagonal(), np.finfo(float).tiny)
         for _ in range(rounds):
-            # a Newton step on each row alone, a + slope / curvature, leaves it inside the box or beyond a bound
+            # a row is free if a Newton step in this row alone, a + slope / curvature, stays inside the box
             slope = 1.0 - image - (0.0 if self.g is None else b * self.g)
             at_top = slope >= (self.C - a) * curvature
             free = (slope > -a * curvature) & ~at_top
@@ -117,14 +121,14 @@ class BoxProgram:
         return best
 
     def _moved(self, image: Array, change: Array) -> Array:
-        """Q a after a change of a, of which often only a few rows are not zero."""
+        """Q a after a change of a, which often has few nonzero rows."""
         rows = np.flatnonzero(change)
         if 4 * rows.size > change.size:
             return image + self.times(change)
         return np.asarray(image + self.y * ((self.y[rows] * change[rows]) @ self.K[rows]))
 
     def _with_free(self, rows: np.ndarray, held: Array, image: Array, b: float) -> tuple[Array, float] | None:
-        """Exact values of the free rows (and of b), the others being held; ``image`` is Q held."""
+        """Exact values of the free rows and of b, with the other rows fixed at ``held``; ``image`` is Q held."""
         a, right = held.copy(), 1.0 - image[rows]
         part = self.part(rows)
         factor = _factor(part)
@@ -147,7 +151,7 @@ class BoxProgram:
 
 
 class _Step:
-    """One factorisation of the Newton system, for the predictor and the corrector; ``factor`` is None if it fails."""
+    """One factorisation of the Newton system, for predictor and corrector; ``factor`` is None if it failed."""
 
     def __init__(
         self, Q: Array, program: BoxProgram, a: Array, room: Array, z: Array, v: Array, residual: Array, balance: float
@@ -179,7 +183,7 @@ class _Step:
 
 
 def _factor(Q: Array) -> Array | None:
-    """The Cholesky factor of Q, or of Q with the smallest of a few shifts that makes it positive definite."""
+    """The Cholesky factor of Q, or of Q with the smallest shift that makes it positive definite; None if none does."""
     if not Q.size:
         return Q
     for shift in SHIFTS:
@@ -191,7 +195,7 @@ def _factor(Q: Array) -> Array | None:
 
 
 def _longest(pairs: tuple[tuple[Array, Array], ...]) -> float:
-    """The largest step of at most 1 that keeps everything positive."""
+    """The largest step size of at most 1 that keeps all variables nonnegative."""
     length = 1.0
     for x, dx in pairs:
         falling = dx < 0

@@ -1,4 +1,4 @@
-"""Decomposition for box programs of many rows: steps on one or two rows at a time, compiled or by libsvm."""
+"""Decomposition for box programs with many rows: steps on one or two rows at a time, compiled or by libsvm."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.units import power_of_two
 from cvxstructreg.solvers.kernels.box_qp import BoxProgram
 
-#: Steps for each row and accuracy, at the most; from LIBSVM_ROWS rows on, libsvm's shrinking pays.
-STEPS_PER_ROW, LIBSVM_ROWS = 1000, 1500
-#: libsvm keeps kernels in single precision, and need not end when asked for more than this.
+#: The largest number of steps for each accuracy, per row.
+STEPS_PER_ROW = 1000
+#: From this many rows on, the shrinking of libsvm pays off.
+LIBSVM_ROWS = 1500
+#: libsvm stores kernels in single precision, and may not terminate at a higher accuracy.
 LIBSVM_ACCURACY = 1e-3
+#: The largest number of libsvm iterations, per row, and the size of its cache in megabytes.
+LIBSVM_STEPS_PER_ROW, LIBSVM_CACHE = 100, 1000
 
 
 class Decomposition:
-    """The state of the steps on a program, which goes on where it stopped when more accuracy is asked for.
+    """The state of decomposition on a program; a further run with a higher accuracy continues from it.
 
-    A machine with a free intercept moves pairs of rows (by libsvm where there are many), one without single rows. An
-    intercept that costs something (s > 0) is taken into the kernel, where the steps need not know of it.
+    With a free intercept, pairs of rows are moved (by libsvm if there are many). Without an intercept, single rows are
+    moved. A penalised intercept (s > 0) is made part of the kernel, so that the steps are those without an intercept.
     """
 
     def __init__(self, program: BoxProgram) -> None:
@@ -34,7 +38,7 @@ class Decomposition:
         self.slope: Array | None = np.full(len(program.C), -1.0)
 
     def run(self, eps: float) -> tuple[Array, float]:
-        """(a, b) with optimality conditions that hold within eps."""
+        """(a, b) that satisfies the optimality conditions within eps."""
         if self.by_libsvm and eps >= LIBSVM_ACCURACY:
             self.a, b = self._libsvm(eps)
             self.slope = None
@@ -49,7 +53,7 @@ class Decomposition:
             compiled_smo.pairs(self.K, C, program.y, self.a, self.slope, eps, limit)
         else:
             compiled_smo.singles(self.K, C, program.y, self.a, self.slope, eps, limit)
-        self.slope = self._slope()  # anew, before round-off adds up
+        self.slope = self._slope()  # recomputed, before round-off accumulates
         return self.a.copy(), self._intercept()
 
     def _slope(self) -> Array:
@@ -61,12 +65,13 @@ class Decomposition:
 
         class Machine(SVC):
             def _warn_from_fit_status(self) -> None:
-                """Nothing: too few steps are made good by the steps that follow."""
+                """Do not warn of early termination: the following steps continue from there."""
 
         program, top = self.program, float(self.program.C.max())
         unit = power_of_two(float(self.K.diagonal().max()))  # libsvm has absolute tolerances and single precision
-        machine = Machine(C=top * unit, kernel="precomputed", tol=eps, cache_size=1000, max_iter=100 * len(program.C))
-        with config_context(assume_finite=True):  # of this thread
+        limit = LIBSVM_STEPS_PER_ROW * len(program.C)
+        machine = Machine(C=top * unit, kernel="precomputed", tol=eps, cache_size=LIBSVM_CACHE, max_iter=limit)
+        with config_context(assume_finite=True):  # affects only this thread
             machine.fit(self.K if unit == 1.0 else self.K / unit, program.y, sample_weight=program.C / top)
         a = np.zeros(len(program.C))
         a[machine.support_] = np.abs(machine.dual_coef_[0]) / unit

@@ -1,4 +1,4 @@
-"""Compiled loops for the box programs of the hinge loss: two rows at a time, or one without intercept."""
+"""Compiled loops for the box programs of the hinge loss: two rows at a time, or one at a time without intercept."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 @numba.njit(cache=True)
 def pairs(K, C, y, a, slope, eps, max_iter):  # type: ignore[no-untyped-def]
-    """Sequential minimal optimisation of 1/2 a'Qa - 1'a, Q_ij = y_i y_j K_ij, with y'a kept, by the pairs of
-    largest second-order gain.
+    """Sequential minimal optimisation of 1/2 a'Qa - 1'a in the box 0 <= a <= C, with y'a constant.
 
-    ``a`` and ``slope`` = Qa - 1 are changed in place; returns the number of steps. Ends when the optimality
-    conditions are violated by less than eps (Fan, Chen and Lin 2005).
+    Here Q_ij = y_i y_j K_ij. Each step moves the pair of rows with the largest second-order gain (Fan, Chen and Lin
+    2005). ``a`` and ``slope`` = Qa - 1 are updated in place. The loop ends when the optimality conditions are violated
+    by less than ``eps``, or after ``max_iter`` steps. Returns the number of steps.
     """
     n, least = len(a), _least_curvature(K)
     for step in range(max_iter):
@@ -56,7 +56,7 @@ def pairs(K, C, y, a, slope, eps, max_iter):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def singles(K, C, y, a, slope, eps, max_iter):  # type: ignore[no-untyped-def]
-    """Coordinate descent on 1/2 a'Qa - 1'a in the box, by the row of the largest gain; as for pairs."""
+    """Coordinate descent on 1/2 a'Qa - 1'a in the box, by the row with the largest gain; otherwise as :func:`pairs`."""
     n, least = len(a), _least_curvature(K)
     for step in range(max_iter):
         chosen, best, worst = -1, 0.0, 0.0
@@ -81,7 +81,7 @@ def singles(K, C, y, a, slope, eps, max_iter):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _least_curvature(K):  # type: ignore[no-untyped-def]
-    """What is taken for round-off, relative to the largest diagonal entry."""
+    """The curvature below which steps are round-off, from the largest diagonal entry."""
     largest = 0.0
     for t in range(len(K)):
         largest = max(largest, K[t, t])
@@ -90,7 +90,7 @@ def _least_curvature(K):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def _snapped(value, top):  # type: ignore[no-untyped-def]
-    """The value in its box, exactly at a bound if within round-off of it."""
+    """The value, moved exactly to a bound if it is beyond it or within round-off of it."""
     if value <= 1e-14 * top:
         return 0.0
     return top if value >= (1.0 - 1e-14) * top else value

@@ -13,7 +13,7 @@ from cvxstructreg.numerics.arrays import Array
 
 @numba.njit(cache=True)
 def one_plus_product(indptr: Any, indices: Any, data: Any, V: Any, out: Any) -> None:
-    """out = I + M V for a square M in CSR form, four entries of a row at a time."""
+    """out = I + M V for a square M in CSR format, processing four entries of a row at a time."""
     n, m = out.shape
     for i in range(n):
         row = out[i]
@@ -44,7 +44,7 @@ def one_plus(matrix: Any, V: Array) -> Array:
 
 @numba.njit(cache=True)
 def edge_matrix(ends: Any, data: Any, scale: float, indptr: Any, indices: Any, values: Any) -> None:
-    """scale * N'N in CSR form, for N with two entries in each row: the diagonal first, then an entry for each edge."""
+    """scale * N'N in CSR format for N with two entries per row: the diagonal first, then an entry for each edge."""
     n, m = len(indptr) - 1, len(ends) // 2
     for at in range(2 * m):
         indptr[ends[at] + 1] += 1
@@ -67,7 +67,7 @@ def edge_matrix(ends: Any, data: Any, scale: float, indptr: Any, indices: Any, v
 
 
 def of_edges(N: Any, scale: float) -> Any:
-    """scale * N'N for a sparse N with two entries in each row; edges between the same nodes have an entry each."""
+    """scale * N'N for a sparse N with two entries per row; parallel edges have separate entries."""
     n = N.shape[1]
     ends = np.ascontiguousarray(N.indices, dtype=np.int32)
     touched = int(np.count_nonzero(np.bincount(ends, minlength=n)))

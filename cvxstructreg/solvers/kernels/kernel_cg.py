@@ -1,13 +1,14 @@
 """Smooth losses on a kernel with graphs: Newton steps by conjugate gradients in the inner product of the kernel.
 
-With g the derivative of all terms of the scores, the optimality condition is 2 lam1 theta + g = 0 up to what gram does
-not see. A Newton step solves  (2 lam1 I + S gram) d = r, S the Hessian by the scores with the intercept eliminated.
-This matrix is self-adjoint and positive in <u, v> = u'gram v, so that conjugate gradients need one product with gram
-(and a sparse one with the graph) each, no n x n matrix besides gram, and give r'gram r / (4 lam1), the bound of the
-gap, for nothing. A squared loss takes one Newton step; a squared hinge ends with the right set of active rows.
+With g the derivative of all terms on the scores, the optimality condition is 2 lam1 theta + g = 0, up to the null space
+of gram. A Newton step solves (2 lam1 I + S gram) d = r, where S is the Hessian with respect to the scores with the
+intercept eliminated. This matrix is self-adjoint and positive in the inner product <u, v> = u'gram v. So each step of
+conjugate gradients needs one product with gram and a sparse one with the graph, and no n x n matrix besides gram. The
+bound of the gap, r'gram r / (4 lam1), comes at no extra cost. A squared loss takes one Newton step; a squared hinge
+ends once the set of active rows is right.
 
-Where a strong graph makes this slow, the direct way (``warped_kernel``) takes over once it
-has cost as much time as that would need.
+If a strong graph makes conjugate gradients slow, the direct solver ``warped_kernel`` takes over as soon as they have
+cost as much as the direct solver would.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from cvxstructreg.solvers.kernels import warped_kernel
 from cvxstructreg.solvers.needs import FunctionNorm, KernelModel, ScoresCan
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
-#: What this solver needs of a problem.
+#: What this solver requires of a problem.
 NEEDS = (
     KernelModel(),
     FunctionNorm(),
@@ -39,18 +40,28 @@ NEEDS = (
 )
 
 
-#: A product with gram is worth this many of the n columns that a factorisation eliminates: measured, n 500 to 10,000.
+#: The direct solver costs as much as LEAST_PRODUCTS + PRODUCTS_PER_ROW * n products with gram (measured for n from 500
+#: to 10,000).
 PRODUCTS_PER_ROW = 0.1
 LEAST_PRODUCTS = 60
-#: Newton steps between two points whose images are computed anew.
+#: The bytes per entry of gram that the direct solver needs.
+DIRECT_BYTES = 20.0
+#: Newton steps between two points whose images are recomputed from the weights.
 REFRESH_EVERY = 4
-#: Round-off is all that is left after so many Newton steps that gain nothing, and conjugate gradients are beyond their
-#: use after so many steps for each row.
-ROUND_OFF, PATIENCE, STEPS_PER_ROW = 1e-13, 5, 10
+#: The solver stops after PATIENCE Newton steps that decrease the objective by less than ROUND_OFF times its value.
+ROUND_OFF, PATIENCE = 1e-13, 5
+#: More conjugate gradient steps than this, per row, are not useful.
+STEPS_PER_ROW = 10
+#: The part of the tolerance that a step aims at; and if the certificate does not confirm the gap.
+AIM, SECOND_AIM = 0.25, 1e-3
+#: If a loss has no curvature, this part of its Lipschitz constant is used, so that the intercept has a finite step.
+LEAST_CURVATURE = 0.1
+#: The line search: bisections at most, and their relative accuracy.
+BISECTIONS, SEARCH_ACCURACY = 30, 0.05
 
 
 def run(problem: Problem, start: Iterate, tol: float, direct: bool = True) -> Generator[Iterate, None, None]:
-    """``direct`` allows the change to the direct way where conjugate gradients are slow."""
+    """``direct`` allows a switch to the direct solver if conjugate gradients are slow."""
     model = problem.model.kernel
     assert model is not None
     budget = _budget(problem) if direct else np.inf
@@ -60,10 +71,10 @@ def run(problem: Problem, start: Iterate, tol: float, direct: bool = True) -> Ge
     while True:
         count += 1
         scale = objective_scale(problem, value)
-        step = newton.step(at, 0.25 * tol * scale, budget)
+        step = newton.step(at, AIM * tol * scale, budget)
         if step is None:
             yield Iterate(at.theta, at.b, promising=True)
-            step = newton.step(at, 1e-3 * tol * scale, budget)  # the certificate was not convinced
+            step = newton.step(at, SECOND_AIM * tol * scale, budget)  # the certificate did not confirm the gap
             if step is None:
                 yield Iterate(at.theta, at.b, exhausted=True)
                 return
@@ -84,15 +95,15 @@ def run(problem: Problem, start: Iterate, tol: float, direct: bool = True) -> Ge
 
 
 def _budget(problem: Problem) -> float:
-    """Products with gram that cost as much as the direct way; infinite where that has no room or is refused."""
+    """The number of products with gram that cost as much as the direct solver; infinite if that cannot be used."""
     n = problem.model.n_rows
-    if not warped_kernel.SOLVER.accepts(problem) or 20.0 * n * n > available_memory():
+    if not warped_kernel.SOLVER.accepts(problem) or DIRECT_BYTES * n * n > available_memory():
         return np.inf
     return LEAST_PRODUCTS + PRODUCTS_PER_ROW * n
 
 
 def _has_constant_curvature(piece: Piece) -> bool:
-    """Whether the loss is quadratic, as seen from three points far apart."""
+    """Whether the loss is quadratic, judged by its curvature at three distant points."""
     count = piece.atom.y.shape[0] if isinstance(piece.atom, Loss) else 0
     shape = (count, piece.atom.n_outputs if isinstance(piece.atom, Loss) else 1)
     at = [piece.atom.hess_diag(np.full(shape, z)) for z in (-1e3, 0.0, 1e3)]
@@ -109,7 +120,7 @@ class KernelState:
 
     @classmethod
     def of(cls, model: Kernel, theta: Array, b: Array) -> KernelState:
-        """The point with its image computed anew."""
+        """The point with its image computed from the weights."""
         return cls(theta, b, model.scores(theta, np.zeros_like(b)))
 
     @property
@@ -118,12 +129,12 @@ class KernelState:
         return self.h + self.b
 
     def moved(self, step: KernelState, length: float) -> KernelState:
-        """The point and so much of the direction."""
+        """The point plus ``length`` times the direction."""
         return KernelState(self.theta + length * step.theta, self.b + length * step.b, self.h + length * step.h)
 
 
 class KernelNewton:
-    """Newton directions and exact line searches for one problem; counts the products with gram."""
+    """Newton directions and line searches for one problem; counts the products with gram."""
 
     def __init__(self, problem: Problem) -> None:
         assert problem.model.kernel is not None
@@ -148,12 +159,12 @@ class KernelNewton:
         return float(total) + self.lam * max(0.0, float(np.vdot(at.theta, at.h)))
 
     def _row_curvature(self, scores: Array) -> Array:
-        """The diagonal of the Hessian of the losses; a part of its bound where it is zero, lest b have no step."""
+        """The diagonal of the Hessian of the losses, with a positive substitute for losses without curvature."""
         total = np.zeros_like(scores)
         for piece in self.parts.score_pieces:
             curved = piece.atom.hess_diag(piece.forward(scores))
             if self.intercept and not curved.any():
-                curved = np.full_like(curved, 0.1 * piece.atom.lipschitz())
+                curved = np.full_like(curved, LEAST_CURVATURE * piece.atom.lipschitz())
             total += piece.adjoint(piece.scale * curved)
         return total
 
@@ -161,7 +172,7 @@ class KernelNewton:
         return sum((form.grad(V) for form in self.parts.score_forms), np.zeros_like(V))
 
     def step(self, at: KernelState, goal: float, budget: float) -> KernelState | None:
-        """The Newton step; None if the point is within ``goal`` of the optimum already."""
+        """The Newton step; None if the point is already within ``goal`` of the optimum."""
         parts, scores = self.parts, at.scores
         slope = parts.smooth_score_grad(scores)
         slope_b = slope.sum(axis=0) if self.intercept else np.zeros_like(at.b)
@@ -189,7 +200,7 @@ class KernelNewton:
     def _conjugate_gradients(
         self, hessian: object, right: Array, goal: float, budget: float, from_b: float
     ) -> tuple[Array, Array] | None:
-        """(d, gram d) with (2 lam I + S gram) d = right, as accurate as ``goal`` or a Newton step deserves."""
+        """(d, gram d) with (2 lam I + S gram) d = right, to the accuracy that ``goal`` or the Newton step requires."""
         assert callable(hessian)
         r, lam2 = right, 2.0 * self.lam
         Kr = self._gram(r)
@@ -198,9 +209,9 @@ class KernelNewton:
             return None
         if not self.first_energy:
             self.first_energy = energy
-        # a bound of the gap: as far as the quadratic model goes, this is how near the step brings us
+        # for the quadratic model, the gap after the step is at most energy / (4 lam)
         enough = 2.0 * self.lam * goal
-        if not self.is_quadratic and energy > 0.0:  # Eisenstat and Walker: the accuracy that the model deserves
+        if not self.is_quadratic and energy > 0.0:  # Eisenstat and Walker: no more accurate than the model is
             enough = max(enough, min(0.01, np.sqrt(energy / self.first_energy)) * energy)
         x, Kx = np.zeros_like(r), np.zeros_like(r)
         p, Kp = r.copy(), Kr.copy()
@@ -225,14 +236,14 @@ class KernelNewton:
         return self.model.times(V)
 
     def _energy(self, r: Array, Kr: Array) -> float:
-        """r'gram r, which no kernel makes negative but by round-off."""
+        """r'gram r, which can be negative only by round-off if gram is positive semidefinite."""
         energy, square = float(np.vdot(r, Kr)), float(np.vdot(r, r))
-        if energy < -self.model.round_off * self.trace * square:  # whoever vouched for gram was mistaken
+        if energy < -self.model.round_off * self.trace * square:  # psd=True was wrong
             raise not_psd(energy / square, self.trace, exact=False)
         return max(energy, 0.0)
 
     def line_search(self, at: KernelState, step: KernelState, value: float) -> tuple[KernelState, float]:
-        """The minimum along the step, and its value: the whole step if that is good, else by bisection of the slope."""
+        """The minimum along the step and its value: the full step if that is good, else by bisection of the slope."""
         whole = at.moved(step, 1.0)
         reached = self.value(whole)
         if self.is_quadratic and reached <= value:
@@ -240,13 +251,13 @@ class KernelNewton:
         if reached <= value and self._slope(whole, step) <= 0.5 * abs(self._slope(at, step)):
             return whole, reached
         low, high = 0.0, 1.0
-        for _ in range(30):
+        for _ in range(BISECTIONS):
             middle = 0.5 * (low + high)
             if self._slope(at.moved(step, middle), step) > 0:
                 high = middle
             else:
                 low = middle
-            if high - low <= 0.05 * high:
+            if high - low <= SEARCH_ACCURACY * high:
                 break
         moved = at.moved(step, 0.5 * (low + high))
         return moved, self.value(moved)

@@ -1,8 +1,9 @@
-"""Newton steps for linear models whose loss touches few rows and whose other terms are quadratic.
+"""Newton steps for linear models whose loss involves few rows and whose other terms are quadratic.
 
-The gradient of the quadratic terms is linear in the point: conjugate gradients know its change along a step, so that a
-Newton step costs no product with X beyond their own. One iteration is one product with X, one with X' and one with the
-graph on the examples, preconditioned by the diagonal and the curved rows of the loss.
+The gradient of the quadratic terms is linear in the point, and conjugate gradients compute its change along a step. So
+a Newton step needs no products with X other than those of conjugate gradients. One iteration takes one product with X,
+one with X' and one with the graph on the examples. The preconditioner combines the diagonal and the curved rows of the
+loss.
 """
 
 from __future__ import annotations
@@ -23,18 +24,23 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers.kernels.warp import GraphOperator
 
-#: A Newton step is solved to this relative residual at first; it falls with the gradient.
-FIRST_RESIDUAL, MAX_CG, MAX_NEWTON = 0.3, 2000, 200
-#: Round-off is all that is left after so many Newton steps that do not halve the gradient, and conjugate gradients are
-#: beyond their use after so many steps for each weight.
-PATIENCE, STEPS_PER_WEIGHT = 20, 10
-#: Up to so many curved rows go into the preconditioner as they are.
+#: The relative residual of the first Newton step; later ones are more accurate as the gradient decreases.
+FIRST_RESIDUAL = 0.3
+#: Limits of the conjugate gradient steps for one Newton step and of the Newton steps.
+MAX_CG, MAX_NEWTON = 2000, 200
+#: After this many Newton steps that do not halve the gradient, the gradient is round-off.
+PATIENCE = 20
+#: More conjugate gradient steps than this, per weight, are not useful.
+STEPS_PER_WEIGHT = 10
+#: Up to this many curved rows are treated exactly in the preconditioner; beyond, only their diagonal.
 MOST_ROWS = 1500
+#: The longest step that the line search tries.
+LONGEST = 64.0
 
 
 @dataclass(eq=False)
 class Point:
-    """w, b, the labelled scores z, the gradient (g, gb) of the quadratic terms and their value."""
+    """w, b, the labelled scores z, and the gradient (g, gb) and value of the quadratic terms."""
 
     w: Array
     b: float
@@ -44,7 +50,7 @@ class Point:
     value: float
 
     def move(self, step: Point, length: float) -> None:
-        """Go along a direction, for which (g, gb) is the Hessian of the quadratic terms times it."""
+        """Move along a direction, whose (g, gb) is the Hessian of the quadratic terms times the direction."""
         slope = float(self.g @ step.w) + self.gb * step.b
         curved = float(step.g @ step.w) + step.gb * step.b
         self.value += length * slope + 0.5 * length * length * curved
@@ -85,13 +91,12 @@ class LabelledNewton:
         fixed = sum((scaled.scale * scaled.form.main_diagonal for scaled in self.forms), self.ridge)
         self.squares = _squared(self.Xl)
         self.diagonal = 2.0 * (np.asarray(_squared(self.X).T @ rows_of_graph) + fixed)
-        self.unit = (
-            float(np.mean(parts.column_norms**2)) / n
-        )  # of a squared derivative by a weight, beside the intercept
+        # the scale of the squared derivative by a weight, relative to that by the intercept
+        self.unit = float(np.mean(parts.column_norms**2)) / n
         self.products = 0
 
     def hessian(self, p: Array, pb: float) -> tuple[Array, float, Array]:
-        """The Hessian of the quadratic terms times (p, pb), and the labelled scores of that direction."""
+        """The Hessian of the quadratic terms times (p, pb), and the labelled scores of this direction."""
         self.products += 1
         h = np.asarray(self.X @ p)
         out, out_b = 2.0 * self.ridge * p, 0.0
@@ -106,7 +111,7 @@ class LabelledNewton:
         return out, out_b, h[self.rows] + pb
 
     def point(self, theta: Array, b: Array) -> Point:
-        """A point with all its images."""
+        """The point (theta, b) with its scores, gradient and value."""
         w, start = theta[:, 0].copy(), float(b[0])
         g, gb, z = self.hessian(w, start)
         return Point(w, start, z, g, gb, 0.5 * (float(w @ g) + start * gb))
@@ -128,7 +133,7 @@ class LabelledNewton:
             first = first or size
             accuracy = max(min(FIRST_RESIDUAL, (size / first) ** 0.25) ** 2 * size, 0.5 * 4.0 * self.mu * goal)
             curved = loss.hess_diag(at.z[:, None])[:, 0]
-            if not curved.any():  # all rows at their bounds: let no free intercept run away
+            if not curved.any():  # all rows are in linear parts of the loss: keep a free intercept from diverging
                 curved += 0.1 * loss.lipschitz()
             step = self._step(curved, g, gb, accuracy)
             length = self._length(at, step, loss)
@@ -138,7 +143,7 @@ class LabelledNewton:
         return size / (4.0 * self.mu)
 
     def _balance(self, at: Point, loss: SmoothedHinge) -> None:
-        """The exact intercept: an imbalance costs a certificate as much as it is, not its square."""
+        """Move to the exact intercept: the gap is linear, not quadratic, in the error of the intercept."""
         unit = Point(np.zeros_like(at.w), 1.0, np.ones_like(at.z), 2.0 * self.pulled, 2.0 * self.pull_total, 0.0)
 
         def derivative(shift: float) -> float:
@@ -173,7 +178,7 @@ class LabelledNewton:
         return step
 
     def _length(self, at: Point, step: Point, loss: SmoothedHinge) -> float:
-        """The minimum along the step, where the derivative changes sign: it costs only the labelled rows."""
+        """The exact line search: where the derivative changes sign. Only the labelled rows are needed."""
         slope = float(at.g @ step.w) + at.gb * step.b
         curved = float(step.g @ step.w) + step.gb * step.b
 
@@ -184,13 +189,13 @@ class LabelledNewton:
         if derivative(0.0) >= 0:
             return 0.0
         low, high = 0.0, 1.0
-        while derivative(high) < 0 and high < 64.0:
+        while derivative(high) < 0 and high < LONGEST:
             low, high = high, 2.0 * high
         return _root(derivative, low, high)
 
 
 class _Preconditioner:
-    """The diagonal of the quadratic terms plus the curved rows of the loss, which sigma makes stiff, as they are."""
+    """The diagonal of the quadratic terms plus the curved rows of the loss, which a large sigma makes stiff."""
 
     def __init__(self, newton: LabelledNewton, curved: Array) -> None:
         active = np.flatnonzero(curved)
@@ -209,7 +214,7 @@ class _Preconditioner:
         self.factor = _factor(inner)
 
     def solve(self, r: Array, rb: float) -> tuple[Array, float]:
-        """Its inverse times (r, rb), by Woodbury."""
+        """The inverse of the preconditioner times (r, rb), by the Woodbury formula."""
         y, yb = self.inverse * r, self.inverse_b * rb
         if self.active is None:
             return y, yb
@@ -218,7 +223,7 @@ class _Preconditioner:
 
 
 def _factor(matrix: Array) -> Any:
-    """The Cholesky factor of a matrix, or of one near it where round-off has made it indefinite."""
+    """The Cholesky factor of a matrix, or of a slightly shifted one if round-off has made it indefinite."""
     shift, largest = 0.0, float(matrix.diagonal().max(initial=0.0))
     while True:
         trial = matrix if shift == 0.0 else matrix + shift * largest * np.eye(len(matrix))
@@ -231,7 +236,7 @@ def _factor(matrix: Array) -> Any:
 
 
 def balancing_shift(derivative: Callable[[float], float]) -> float:
-    """Where a nondecreasing, piecewise linear function of an intercept is zero; 0 if it nowhere changes its sign."""
+    """The zero of a nondecreasing, piecewise linear function of a shift; 0 if it never changes its sign."""
     first, reach = derivative(0.0), 1e-3
     if first == 0.0:
         return 0.0
@@ -243,12 +248,12 @@ def balancing_shift(derivative: Callable[[float], float]) -> float:
 
 
 def _root(derivative: Callable[[float], float], low: float, high: float) -> float:
-    """Where a nondecreasing, piecewise linear function changes sign."""
+    """The point between low and high where a nondecreasing, piecewise linear function changes sign."""
     at_low, at_high = derivative(low), derivative(high)
     for turn in range(100):
         if at_high <= at_low or high - low <= 1e-16 * max(abs(low), abs(high)):
             break
-        # on one line the secant ends at once; the middle in turn, for the worst of corners
+        # the secant is exact on one linear piece; alternate with bisection for the worst case
         middle = low - at_low * (high - low) / (at_high - at_low) if turn % 2 == 0 else 0.5 * (low + high)
         value = derivative(middle)
         if value == 0.0 or middle in (low, high):

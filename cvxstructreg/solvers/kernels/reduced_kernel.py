@@ -1,10 +1,10 @@
-"""A kernel problem with graph terms as a problem of the labelled rows alone.
+"""A kernel problem with graph terms as an equivalent problem on the labelled rows.
 
     minimize  loss(f_l) + lam1 ||h||^2 + graph terms of h and of f = h + b
 
-has the minimum of  loss(Q a + u b) + lam1 (a'Qa + s b^2)  over l + 1 numbers, where Q is the warped kernel between the
-labelled rows. With no graph on f the intercept is free (u = 1, s = 0); a graph on f that a constant does not satisfy
-(one with dissimilarity edges) holds it: u = 1 - gram' m and s = 1'm - m'gram' m with m = M_f 1.
+has the same minimum as  loss(Q a + u b) + lam1 (a'Qa + s b^2)  over l + 1 numbers, where Q is the warped kernel between
+the labelled rows. Without a graph on f, the intercept is free (u = 1, s = 0). A graph on f in which constants have a
+cost (one with dissimilarity edges) penalises the intercept: u = 1 - gram' m and s = 1'm - m'gram' m with m = M_f 1.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.solvers.kernels.warp import GraphOperator, Warp
 from cvxstructreg.solvers.needs import FunctionNorm, KernelModel, OneLoss, Outputs
 
-#: What a problem needs for this reduction to the labelled rows.
+#: What the reduction to the labelled rows requires of a problem.
 NEEDS = (KernelModel(), FunctionNorm(), OneLoss(forms=True), Outputs(most=1))
 
-#: A warped kernel of single precision whose asymmetry is more than this part of it is not worth correcting.
+#: A single-precision warped kernel with a larger relative asymmetry is discarded rather than corrected.
 ASYMMETRY = 1e-3
-#: Nor is one that is not positive definite with one of these shifts, relative to its largest diagonal entry.
+#: So is one that none of these shifts, relative to its largest diagonal entry, makes positive definite.
 ROUGH_SHIFTS = (0.0, 1e-7, 1e-6, 1e-5)
 
 
 class ReducedKernel:
-    """Q, u and s of a problem, and the way back to the weights; ``accuracy`` is the relative residual it may leave.
+    """Q, u and s of a problem, and the map back to the weights; ``accuracy`` is the allowed relative residual.
 
-    With ``rough`` this is so for the weights (and u and s), while Q may have an error of single precision: one
-    right-hand side costs little to refine, as many as there are labels cost as much as the factorisation.
+    With ``rough``, this accuracy holds for the weights, u and s, but Q has the accuracy of single precision. Refining
+    one right-hand side is cheap; refining one for each label costs as much as the factorisation.
     """
 
     def __init__(self, problem: Problem, accuracy: float = 0.0, rough: bool = False) -> None:
@@ -51,7 +51,7 @@ class ReducedKernel:
         self.operator = GraphOperator(on_scores + on_values, n)
         self.intercept, self.accuracy, self.is_rough = model.intercept, accuracy, False
         self.rough, self.last = rough, (np.zeros(len(self.rows)), np.zeros((n, 1)))
-        self.pull: Array | None = None  # m = M_f 1, where it is not zero
+        self.pull: Array | None = None  # m = M_f 1, or None if it is zero
         if self.intercept and on_scores:
             m = GraphOperator(on_scores, n).apply(np.ones((n, 1)))
             if np.abs(m).max() > 1e-12 / n * sum(c * form.trace_bound for c, form in on_scores):
@@ -75,9 +75,9 @@ class ReducedKernel:
         self.u, self.s = np.ones(count), 0.0
         if self.pull is not None and solved is not None:
             self.shift = solved[:, count:]
-            values = -(gram @ self.shift)  # h that answers to a constant 1
+            values = -(gram @ self.shift)  # the optimal h for b = 1 and a = 0
             self.u = 1.0 + values[self.rows, 0]
-            # a sum of terms that are not negative, in place of a difference
+            # s as a sum of nonnegative terms rather than a difference, to avoid cancellation
             with_constant = 1.0 + values
             self.s = max(0.0, -float(np.sum(self.shift * values)))
             self.s += float(np.sum(with_constant * GraphOperator(on_scores, self.n).apply(with_constant)))
@@ -85,7 +85,7 @@ class ReducedKernel:
             self.s += max(0.0, float(np.sum(values * others)))
 
     def _solved(self, right: Array, rows: Array) -> Array:
-        """The solution for all columns, with Q; in single precision (but for the intercept) if that is good enough."""
+        """Solve for all columns and set Q; in single precision, except for the intercept, if that is good enough."""
         count, self.rough = len(self.rows), self.rough and self.warp.can_be_rough
         definite: Array | None = None
         if self.rough:
@@ -105,7 +105,7 @@ class ReducedKernel:
         return solved
 
     def expand(self, a: Array, b: float) -> tuple[Array, Array]:
-        """The weights and the intercept that belong to (a, b)."""
+        """The weights and the intercept for (a, b)."""
         theta = np.zeros((self.n, 1))
         if self.columns is None:
             theta[self.rows, 0] = a
@@ -118,10 +118,10 @@ class ReducedKernel:
         return theta, np.array([b if self.intercept else 0.0])
 
     def _improved(self, a: Array) -> Array:
-        """The weights of a, from those that the columns give and what was found to be wrong with them before."""
+        """The weights for a: the rough weights plus the correction found for an earlier a, refined if necessary."""
         assert self.columns is not None
         near, (last, error) = (self.columns @ a)[:, None], self.last
-        # what the change of a adds to the error, if it is as large as it was
+        # an estimate of the error due to the change of a since the last correction
         added = float(np.linalg.norm(error)) * float(np.linalg.norm(a - last))
         if not last.any() or added > self.accuracy * float(np.linalg.norm(near)) * float(np.linalg.norm(last)):
             right = np.zeros((self.n, 1))
@@ -131,14 +131,15 @@ class ReducedKernel:
         return np.asarray(near + error)
 
     def image(self, h: Array, b: float) -> Array:
-        """Q a, from the function h = gram theta of (a, b)."""
+        """Q a, computed from the function h = gram theta of (a, b)."""
         return np.asarray(h[self.rows] - b * (self.u - 1.0))
 
 
 def _shifted(Q: Array) -> Array | None:
-    """Q with the smallest of the shifts that make it positive definite; None if none does.
+    """Q with the smallest shift that makes it positive definite; None if none does.
 
-    Round-off of single precision may make the small eigenvalues negative; what a shift changes is corrected with it.
+    Single-precision round-off may make small eigenvalues negative. The later correction removes the effect of a shift
+    too.
     """
     top = float(Q.diagonal().max(initial=0.0))
     for shift in ROUGH_SHIFTS:

@@ -1,8 +1,9 @@
-"""Solves with I + M gram, where M is a sum of quadratic forms: what a graph does to a kernel.
+"""Linear systems with I + M gram, where M is a sum of quadratic forms: the effect of a graph on a kernel.
 
-A graph term lam2 h'Mh beside the norm lam1 ||h||^2 is the norm of another kernel, gram' = gram (I + M gram)^-1 with
-M = (lam2 / lam1) M. It is computed in this form, from a few right-hand sides, and never as gram minus something: that
-difference loses as many digits as M has, and is then no longer positive semidefinite.
+A graph term lam2 h'Mh plus the norm lam1 ||h||^2 is the norm of another kernel, gram' = gram (I + M gram)^-1 with M
+scaled by lam2 / lam1. The warped kernel is computed in this form, for a few right-hand sides, and never as gram minus a
+correction. That difference would lose digits in proportion to the size of M, and would no longer be positive
+semidefinite.
 """
 
 from __future__ import annotations
@@ -19,24 +20,28 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
 from cvxstructreg.runtime.memory import require_memory
 
-#: From this many rows on, the factors are made in single precision and the solutions refined in double precision; and
-#: from fewer on, where a solution of single precision is enough at first.
+#: From SINGLE_FROM rows on, the matrix is factorised in single precision and the solution is refined in double
+#: precision. From ROUGH_FROM rows on, the same is done if a single-precision solution is good enough at first.
 SINGLE_FROM, ROUGH_FROM = 800, 400
-#: Refinement ends at this relative residual (or at a larger one that is asked for), or when a step gains less than a
-#: factor of two.
+#: Refinement ends at this relative residual (or at a larger one requested by the caller), or when a step reduces the
+#: residual by less than a factor of two. The second number limits the steps.
 REFINED, REFINEMENTS = 1e-11, 8
-#: A step gains what the first one gained. With this many times the residual that so follows, it need not be computed.
+#: A refinement step is expected to gain as much as the last one. If this multiple of the expected residual is within
+#: the goal, the residual is not computed.
 FORESEEN = 10.0
-#: trace(M gram) / n from which on the solution is refined with residuals from the edges.
+#: Above this value of trace(M gram) / n, the solution is refined with residuals computed from the edges.
 STRONG = 1e4
-#: Columns of a large dense matrix that are multiplied at once by a sparse one: so many of all rows stay in the cache.
+#: A sparse matrix is multiplied with a dense one of more than LARGE entries in blocks of this many columns, which stay
+#: in the cache.
 COLUMNS, LARGE = 128, 1_000_000
-#: From this many rows on, the compiled product with a square matrix is worth loading it.
+#: From this many rows on, compiled products make up for the time of loading the compiler.
 COMPILE_FROM = 500
+#: Random sign vectors for estimating the trace of M gram, if M is only available as an operator.
+SIGNS = 8
 
 
 class GraphOperator:
-    """M = sum of c_t M_t for quadratic forms M_t, as products, and what can be had of its sparse structure."""
+    """M = sum of c_t M_t for quadratic forms M_t: products with M, and its sparse structure if there is any."""
 
     def __init__(self, scaled: Sequence[tuple[float, QuadraticForm]], n: int) -> None:
         self.n = n
@@ -46,7 +51,7 @@ class GraphOperator:
 
     @property
     def is_zero(self) -> bool:
-        """Whether there is no form at all."""
+        """Whether M has no terms."""
         return not self.operators and not self.plain
 
     @cached_property
@@ -59,7 +64,7 @@ class GraphOperator:
         return sp.csr_array(total) if sp.issparse(total) else total
 
     def _scaled(self, c: float, form: QuadraticForm) -> Any:
-        """c M_t; of a form of edges compiled, which takes a tenth of the time of a product of sparse matrices."""
+        """c M_t; compiled for a form given by edges, which is ten times faster than a product of sparse matrices."""
         N = form.factor
         compiled = self.n >= COMPILE_FROM and "matrix" not in form.__dict__
         if compiled and sp.issparse(N) and N.format == "csr" and np.all(np.diff(N.indptr) == 2):
@@ -70,7 +75,7 @@ class GraphOperator:
 
     @property
     def n_edges(self) -> float:
-        """Rows of :attr:`factor`; infinite if there is none."""
+        """The number of rows of :attr:`factor`; infinite if there is no factor."""
         if self.operators or not self.plain or any(not sp.issparse(form.factor) for _, form in self.plain):
             return np.inf
         return sum(form.factor.shape[0] for _, form in self.plain)
@@ -84,7 +89,7 @@ class GraphOperator:
 
     @cached_property
     def touched(self) -> np.ndarray:
-        """The rows that are not zero; all of them unless M is a sparse matrix."""
+        """The nonzero rows of M; all rows unless M is a sparse matrix."""
         if self.operators or not sp.issparse(self.matrix):
             return np.arange(0 if self.is_zero else self.n)
         return np.flatnonzero(np.diff(self.matrix.indptr))
@@ -107,14 +112,14 @@ class GraphOperator:
         return total
 
     def apply_by_edges(self, V: Array) -> Array:
-        """M V as N'(N V): differences first, which a matrix with large entries would lose to round-off."""
+        """M V as N'(N V): differences are computed first, so that large entries of M do not cause cancellation."""
         total = np.zeros_like(V)
         for c, form in (*self.plain, *self.operators):
             total += c * form.apply(V)
         return total
 
     def trace_bound(self, gram: Array) -> float:
-        """An upper bound of trace(M gram) for sums of (w_i - s w_j)^2 and their powers, from the diagonals alone."""
+        """An upper bound of trace(M gram) for sums of (w_i - s w_j)^2 and their powers, from the diagonals only."""
         traces = sum(c * form.trace_bound for c, form in (*self.plain, *self.operators))
         return 2.0 * traces * float(gram.diagonal().max())
 
@@ -126,15 +131,15 @@ class GraphOperator:
             total += float(self.matrix.data @ gram[rows, self.matrix.indices])
         elif self.matrix is not None:
             total += float(np.sum(self.matrix * gram))
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(self.n, 8)) if self.operators else None
-        for c, form in self.operators:  # an estimate: the mean of r'M gram r over random signs r
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(self.n, SIGNS)) if self.operators else None
+        for c, form in self.operators:  # estimated by the mean of r'M gram r over random sign vectors r
             assert signs is not None
             total += c * float(np.sum(form.apply(signs) * (gram @ signs))) / signs.shape[1]
         return total
 
 
 def _symmetric_times(gram: Array, V: Array) -> Array:
-    """gram V, of a single column in half the time."""
+    """gram V; symmetry halves the time for a single column."""
     if V.shape[1] > 1:
         return np.asarray(gram @ V)
     fortran = gram if gram.flags.f_contiguous else gram.T
@@ -142,7 +147,7 @@ def _symmetric_times(gram: Array, V: Array) -> Array:
 
 
 def _times(matrix: Any, V: Array) -> Array:
-    """A sparse (or dense) matrix times a wide dense one, a few columns at a time."""
+    """A sparse (or dense) matrix times a wide dense one, in blocks of columns."""
     if not sp.issparse(matrix) or V.size <= LARGE:
         return np.asarray(matrix @ V)
     out = np.empty((matrix.shape[0], V.shape[1]), dtype=V.dtype)
@@ -154,8 +159,8 @@ def _times(matrix: Any, V: Array) -> Array:
 def _lu_solved(factors: tuple[Array, np.ndarray], Y: Array) -> Array:
     """The solution of A'X = Y by the LU factors of A, in their precision.
 
-    SciPy's ``getrs`` adds one to the pivots it is given and takes it off again, without holding the interpreter's lock:
-    threads that share the pivots would read wrong ones, and so each call has its own.
+    SciPy's ``getrs`` temporarily adds one to the pivots in place, without holding the interpreter lock. Threads that
+    share the pivots would read wrong values, so each call gets its own copy.
     """
     lu, pivots = factors
     getrs = scipy.linalg.lapack.sgetrs if lu.dtype == np.float32 else scipy.linalg.lapack.dgetrs
@@ -163,11 +168,11 @@ def _lu_solved(factors: tuple[Array, np.ndarray], Y: Array) -> Array:
 
 
 class Warp:
-    """X = (I + M gram)^-1 Y, with one factorisation: in the space of the edges if they are few, else of the nodes."""
+    """X = (I + M gram)^-1 Y with one factorisation, of the size of the edges if they are few, else of the nodes."""
 
     def __init__(self, gram: Array, operator: GraphOperator, accuracy: float = REFINED) -> None:
         self.gram, self.operator, self.accuracy = gram, operator, max(accuracy, REFINED)
-        self.is_rough = False  # whether a solution was refined to ``accuracy`` only, and more could be had
+        self.is_rough = False  # whether a solution was refined only to ``accuracy``, and could be refined further
         self.nodes = nodes = operator.touched
         self.by_edges = operator.n_edges < len(nodes)
         self.changes_nothing = operator.is_zero or not len(nodes)
@@ -179,7 +184,7 @@ class Warp:
         )
 
     def solve(self, Y: Array) -> Array:
-        """X."""
+        """X, refined to ``accuracy``."""
         return self._by(self._solve_nodes, Y)
 
     @property
@@ -188,11 +193,11 @@ class Warp:
         return not self.changes_nothing and not self.by_edges and len(self.nodes) >= ROUGH_FROM
 
     def rough(self, Y: Array) -> Array:
-        """X up to single precision, which :meth:`improved` makes good."""
+        """X in single precision; :meth:`improved` refines it."""
         return self._by(self._solve_roughly, Y)
 
     def improved(self, X: Array, Y: Array) -> Array:
-        """The solution from X near it, as accurate as that of :meth:`solve`."""
+        """Refine an approximate solution X to the accuracy of :meth:`solve`."""
         if len(self.nodes) == self.operator.n and self._single is not None:
             found = self._refined(Y, X)
             if found is not None:
@@ -208,7 +213,7 @@ class Warp:
             return np.asarray(Y - N.T @ scipy.linalg.cho_solve(self._edges, image, check_finite=False))
         if len(self.nodes) == self.operator.n:
             return solve_nodes(Y)
-        # rows that M does not touch stay as they are
+        # rows of zeros in M leave Y unchanged
         X, outside = Y.copy(), Y.copy()
         outside[self.nodes] = 0.0
         right = Y - self.operator.apply(self.gram @ outside)
@@ -239,7 +244,7 @@ class Warp:
         """The LU factors of I + M gram."""
         operator, gram = self._part
         system = operator.one_plus(gram.astype(np.float32) if single else gram)
-        # the transposed view is in Fortran order, and the factors of the transposed matrix serve as well
+        # the transposed view is in Fortran order, and the factors of the transposed matrix are as good
         getrf = scipy.linalg.lapack.sgetrf if single else scipy.linalg.lapack.dgetrf
         lu, pivots, failed = getrf(np.ascontiguousarray(system, np.float32 if single else None).T, overwrite_a=True)
         return None if failed > 0 else (lu, pivots)
@@ -275,9 +280,9 @@ class Warp:
         return X
 
     def _refined(self, Y: Array, X: Array | None) -> Array | None:
-        """The solution, from X if that is near it, by factors of single precision; None if that does not converge."""
+        """Iterative refinement with single-precision factors, from X if given; None if it does not converge."""
         operator, gram = self._part
-        near = X is not None  # by the same factors, so that its residual shows what a step gains
+        near = X is not None  # computed with the same factors, so its residual shows the gain of a step
         X, left = (np.zeros_like(Y), Y) if X is None else (X, Y - X - operator.apply(_symmetric_times(gram, X)))
         goal, size = self.accuracy * np.linalg.norm(Y, axis=0), np.linalg.norm(left, axis=0)
         gain = np.divide(size, np.linalg.norm(Y, axis=0), out=np.ones_like(size), where=size > 0)

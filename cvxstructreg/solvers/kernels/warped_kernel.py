@@ -1,8 +1,8 @@
-"""The direct way for kernels with graphs: the warped kernel between the labelled rows, then a machine of that size.
+"""A direct solver for kernels with graphs: compute the warped kernel of the labelled rows, then solve a small problem.
 
-One factorisation of I + M gram (with as many right-hand sides as there are labels) takes the graph and the unlabelled
-rows out of the problem. What is left has one number for each label: the hinge loss is then a quadratic program in a
-box, a smooth loss a few Newton steps.
+One factorisation of I + M gram, with one right-hand side for each label, eliminates the graph and the unlabelled rows.
+The remaining problem has one unknown for each label. For the hinge loss it is a box-constrained quadratic program; for
+a smooth loss it takes a few Newton steps.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cvxstructreg.solvers.needs import ScoresCan
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
 LACKS = "neither hinges nor second derivatives row by row"
-#: What this solver needs of a problem.
+#: What this solver requires of a problem.
 NEEDS = (
     *REDUCIBLE,
     ScoresCan(
@@ -34,20 +34,29 @@ NEEDS = (
 )
 
 
-#: Without compiler, up to this many labels, the quadratic program is solved by the interior point method; and up to
-#: this many where a graph holds the intercept, which may make it so ill-conditioned that decomposition is slow.
+#: The interior point method solves the quadratic program up to INTERIOR_ROWS labels if no compiled code is used, and up
+#: to INTERIOR_ROWS_TIED labels if a graph determines the intercept. The program may then be so ill-conditioned that
+#: decomposition is slow.
 INTERIOR_ROWS, INTERIOR_ROWS_TIED = 300, 2000
-#: The relative residuals of the warped kernel: at first this part of the tolerance, and no more than the second; as
-#: small as can be had if that is not good enough. The scores inherit them times the kernel.
+#: The relative residual of the warped kernel is RESIDUAL times the tolerance and at most MOST_RESIDUAL. If that is not
+#: enough, it is made as small as possible. The scores have these errors times the kernel.
 RESIDUAL, MOST_RESIDUAL = 1e-2, 1e-8
-#: Corrections of a solution for a kernel of single precision, at the most; each gains the digits of that.
+#: The largest number of corrections of a solution for a single-precision kernel; each gains the digits of single
+#: precision.
 CORRECTIONS = 3
-#: From this many examples on, loading the compiler pays.
+#: From this many examples on, compiled code makes up for the time of loading the compiler.
 COMPILE_FROM = 500
+#: The part of the tolerance that the small problem may use.
+GOAL = 0.3
+#: Accuracies of the interior point method, relative to the tolerance, and of decomposition, tried in order.
+INTERIOR_ACCURACIES = (0.05, 1e-3, 1e-6)
+DECOMPOSITION_ACCURACIES = (1e-3, 1e-5, 1e-7, 1e-9)
+#: For smooth losses: the largest number of Newton steps, and the smallest step size of the line search.
+MAX_NEWTON, SHORTEST = 200, 1e-8
 
 
 def run(problem: Problem, start: Iterate, tol: float) -> Generator[Iterate, None, None]:
-    """It has no options."""
+    """This solver has no options."""
     hinge = problem.normal_form.score_pieces[0].atom.can("hinges")
     reduced = ReducedKernel(problem, min(MOST_RESIDUAL, RESIDUAL * tol), rough=hinge)
     yield from _points_of(problem, reduced, tol)
@@ -64,23 +73,23 @@ def _points_of(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator
 
 
 def _hinge(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tuple[Array, Array, Array]]:
-    """Points of better and better accuracy, with their dual points."""
+    """Points of increasing accuracy, with their dual points."""
     y, weights = reduced.piece.atom.hinges()
     C = reduced.piece.scale * weights / (2.0 * reduced.lam)
     g = y * reduced.u if reduced.intercept else None
-    is_psd = not reduced.operator.is_zero  # gram is positive semidefinite, and strong graphs cost many digits
-    counted = np.flatnonzero(C > 0)  # rows of weight zero have no freedom
+    is_psd = not reduced.operator.is_zero  # indefiniteness is then round-off, which strong graphs amplify
+    counted = np.flatnonzero(C > 0)  # rows of weight zero have a = 0
     if counted.size < C.size:
         K = reduced.Q[np.ix_(counted, counted)]
         program = BoxProgram(K, y[counted], C[counted], None if g is None else g[counted], reduced.s, is_psd)
     else:
         program = BoxProgram(reduced.Q, y, C, g, reduced.s, is_psd)
-    # objectives here are 2 lam1 times smaller than those of the problem
-    goal = 0.3 * tol * objective_scale(problem, 0.0) / (2.0 * reduced.lam)
+    # objectives of the program are 2 lam1 times smaller than those of the problem
+    goal = GOAL * tol * objective_scale(problem, 0.0) / (2.0 * reduced.lam)
     compiled = reduced.n >= COMPILE_FROM or "cvxstructreg.solvers.kernels.compiled_smo" in sys.modules
 
     def lifted(inner: Array, b: float) -> tuple[Array, Array, Array]:
-        """The weights, the intercept and the values of h at the labelled rows as a alone makes them."""
+        """The weights, the intercept, and the coefficients of the labelled rows."""
         a = np.zeros_like(C)
         a[counted] = y[counted] * inner
         theta, intercept = reduced.expand(a, b)
@@ -100,14 +109,14 @@ def _hinge(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tup
 
 def _points(program: BoxProgram, compiled: bool, tol: float, goal: float) -> Iterator[tuple[Array, float]]:
     if len(program.C) <= (INTERIOR_ROWS_TIED if program.s > 0 else 0 if compiled else INTERIOR_ROWS):
-        for accuracy in (0.05 * tol, 1e-3 * tol, 1e-6 * tol):
-            a, b = program.interior_point(accuracy)
+        for accuracy in INTERIOR_ACCURACIES:
+            a, b = program.interior_point(accuracy * tol)
             yield (a, b) if program.gap(a, b) <= goal else program.polish(a, b, goal)
         return
     from cvxstructreg.solvers.kernels.box_qp_by_rows import Decomposition
 
     steps = Decomposition(program)
-    for accuracy in (1e-3, 1e-5, 1e-7, 1e-9):
+    for accuracy in DECOMPOSITION_ACCURACIES:
         a, b = steps.run(accuracy)
         yield program.polish(a, b, goal)
 
@@ -124,13 +133,13 @@ def _smooth(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tu
         return scale * atom.value(scores[:, None]) + lam * (max(0.0, float(a @ image)) + s * b * b)
 
     current = value(a, b)
-    for _ in range(200):
+    for _ in range(MAX_NEWTON):
         scores = (Q @ a + u * b)[:, None]
         slope = scale * atom.grad(scores)[:, 0]
         curved = scale * atom.hess_diag(scores)[:, 0]
         left, left_b = slope + 2.0 * lam * a, float(u @ slope) + 2.0 * lam * s * b
         error = float(left @ (Q @ left)) / (4.0 * lam)
-        if error <= 0.3 * tol * objective_scale(problem, current):
+        if error <= GOAL * tol * objective_scale(problem, current):
             yield *reduced.expand(a, b), None
         system = np.zeros((count + free, count + free))
         system[:count, :count] = curved[:, None] * Q
@@ -144,11 +153,11 @@ def _smooth(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tu
             right = np.append(right, -left_b)
         try:
             step = np.linalg.solve(system, right)
-        except np.linalg.LinAlgError:  # beyond double precision: the certificate says how good the point is
+        except np.linalg.LinAlgError:  # the limit of double precision; the certificate measures the accuracy
             break
         da, db, length = step[:count], float(step[count]) if free else 0.0, 1.0
         reached = value(a + da, b + db)
-        while not reached < current and length > 1e-8:
+        while not reached < current and length > SHORTEST:
             length *= 0.5
             reached = value(a + length * da, b + length * db)
         if not reached < current or deadline.passed():

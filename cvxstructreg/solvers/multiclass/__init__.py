@@ -1,5 +1,6 @@
-"""Solvers of sum-to-zero machines: Douglas-Rachford splitting and ``hinge_newton``.
+"""Solvers for sum-to-zero machines: ``douglas_rachford`` and ``hinge_newton``.
 
-Both see the problem as ``hinge_rows``, prove gaps by ``hinge_bounds`` and work on ``working_rows``. ``compiled_hinge``
-holds the compiled loops. Graph terms come in by the warp of :mod:`cvxstructreg.solvers.kernels`.
+Both use the problem in the form of ``hinge_rows``, compute gaps by ``hinge_bounds`` and iterate on ``working_rows``.
+``compiled_hinge`` holds the compiled loops. Graph terms enter through the warped kernel of
+:mod:`cvxstructreg.solvers.kernels`.
 """

@@ -7,21 +7,21 @@ import scipy.linalg
 
 from cvxstructreg.numerics.arrays import Array
 
-#: Parts of the trace of the least-squares system and of ||g||^2 that are added to its diagonal. Without the second, a
-#: residual that stays the same (a step along a straight line) would leave nothing but round-off to extrapolate from.
+#: The multiples of the trace and of ||g||^2 that are added to the diagonal of the least-squares system. Without the
+#: second, a constant residual (a step along a straight line) would leave only round-off to extrapolate from.
 REGULARISATION, ROUND_OFF = 1e-10, 1e-9
-#: A residual that is so many times the smallest, or the smallest that is so many points old, ends an extrapolation.
+#: Extrapolation restarts if the residual is WORSE times the smallest one, or if the smallest is STALE points old.
 WORSE, STALE = 2.0, 30
-#: Plain steps after that: at first, and at most, doubling each time as long as extrapolation does not help.
+#: Plain steps after a restart: PAUSE at first, doubled each time while extrapolation does not help, up to
+#: LONGEST_PAUSE.
 PAUSE, LONGEST_PAUSE = 5, 160
 
 
 class Anderson:
     """x + g - sum_i gamma_i (moves_i + changes_i): the next point of x <- x + g(x), from the last few points.
 
-    gamma minimises ``||g - sum_i gamma_i changes_i||``, the residual that linear extrapolation promises (type II).
-    Where it does not keep its promise, the iteration goes on without memory, for a while plainly, from the point of the
-    smallest residual.
+    gamma minimises ``||g - sum_i gamma_i changes_i||``, the residual predicted by linear extrapolation (type II). If
+    the prediction fails, the memory is cleared, and plain steps follow from the point with the smallest residual.
     """
 
     def __init__(self, size: int, memory: int) -> None:

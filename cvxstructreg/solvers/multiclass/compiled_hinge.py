@@ -1,7 +1,7 @@
-"""Compiled steps of the solvers for centred hinges; imported only where they are called, as numba takes long to load.
+"""Compiled steps of the solvers for centred hinges; imported only where they are called, because numba is slow to load.
 
-U are multipliers of the hinges c (Z - tau)_+^p, row by row and class by class: 0 <= U <= c where p = 1, 0 <= U where
-p = 2 and c > 0, and U = 0 where c = 0.
+U are the multipliers of the hinges c (Z - tau)_+^p for each row and class: 0 <= U <= c where p = 1, 0 <= U where p = 2
+and c > 0, and U = 0 where c = 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FAST = {"reassoc", "contract", "nsz"}
 
 @numba.njit(cache=True, fastmath=_FAST)
 def reflect(v: Array, costs: Array, tau: Array, squared: np.ndarray, t: float, Z: Array, V: Array) -> None:
-    """Z = prox of t times the hinges at v, entry by entry, and V = 2 Z - v with centred rows."""
+    """Z = the prox of t times the hinges at v, entry by entry, and V = 2 Z - v with its rows centred."""
     m, k = v.shape
     for i in range(m):
         total = 0.0
@@ -58,7 +58,7 @@ def dual_sum(U: Array, costs: Array, tau: Array, squared: np.ndarray) -> float:
 
 @numba.njit(cache=True)
 def into_domain(U: Array, costs: Array, squared: np.ndarray) -> None:
-    """Clip U to its bounds, in place; rows in which every class has a cost lose their smallest entry, as they may."""
+    """Clip U to its bounds in place; subtract the smallest entry of each row, which keeps the centred rows."""
     m, k = U.shape
     for i in range(m):
         least = np.inf
@@ -74,7 +74,7 @@ def into_domain(U: Array, costs: Array, squared: np.ndarray) -> None:
 
 @numba.njit(cache=True)
 def _shifted_sum(u: Array, costs: Array, squared: np.ndarray, q: Array, mu: float, inner: bool) -> tuple[float, float]:
-    """q'clip(u - mu q) and minus its slope; with ``inner`` only entries strictly between their bounds move."""
+    """q'clip(u - mu q) and minus its slope; with ``inner``, only entries strictly between their bounds move."""
     total, slope = 0.0, 0.0
     for i in range(u.size):
         c = costs[i]
@@ -95,7 +95,7 @@ def _shifted_sum(u: Array, costs: Array, squared: np.ndarray, q: Array, mu: floa
 
 @numba.njit(cache=True)
 def _shift_column(u: Array, costs: Array, squared: np.ndarray, q: Array, goal: float, inner: bool) -> bool:
-    """u <- clip(u - mu q) with q'u = goal, in place; False if no mu does it. Newton steps inside a bracket."""
+    """u <- clip(u - mu q) with q'u = goal, in place, by Newton steps in a bracket; False if there is no such mu."""
     reach = goal + 1e-300
     for i in range(u.size):
         reach = max(reach, (u[i] if squared[i] else costs[i]) / q[i], goal / (q[i] * q[i]), u[i] / q[i])
@@ -127,9 +127,10 @@ def _shift_column(u: Array, costs: Array, squared: np.ndarray, q: Array, goal: f
 
 @numba.njit(cache=True)
 def balance(U: Array, costs: Array, squared: np.ndarray, q: Array) -> bool:
-    """Move U, in its bounds and in place, so that q'U_j is the same for all classes j; False if that fails.
+    """Move U within its bounds, in place, so that q'U_j is the same for all classes j; False if that fails.
 
-    Entries strictly between their bounds are moved first: at the optimum that costs nothing to first order.
+    Entries strictly between their bounds are moved first: near the optimum, this does not change the dual value to
+    first order.
     """
     m, k = U.shape
     goal, most = 0.0, np.inf
@@ -151,7 +152,7 @@ def balance(U: Array, costs: Array, squared: np.ndarray, q: Array) -> bool:
 
 @numba.njit(cache=True)
 def mirror(matrix: Array) -> None:
-    """Copy the part above the diagonal below it, in place, block by block."""
+    """Copy the upper triangle to the lower one in place, in blocks that fit into the cache."""
     n, size = len(matrix), 64
     for first in range(0, n, size):
         for start in range(0, first + size, size):
@@ -166,7 +167,7 @@ def slopes_of_columns(
 ) -> np.ndarray:
     """The table for :func:`intercepts_at` of the columns sum_i c_ij (q_i (t - at_ij))_+^p_i; returns ``starts``.
 
-    ``order`` sorts each column of ``at``, and infinite entries are left out: the end of the table may stay as it is.
+    ``order`` sorts each column of ``at``. Infinite entries are left out, so the end of the table may stay unused.
     """
     m, k = at.shape
     starts = np.zeros(k + 1, dtype=np.int64)
@@ -193,10 +194,10 @@ def slopes_of_columns(
 
 @numba.njit(cache=True)
 def intercepts_at(slope: float, starts: np.ndarray, kinks: Array, lines: Array, after: Array, b: Array) -> float:
-    """b_j from where on column j has at least this slope (its last kink, if it never has), and their sum.
+    """b_j is the first point where column j has at least this slope, or its last kink if there is none; returns sum(b).
 
-    Columns lie one after the other, ``starts`` says where. Between kinks the slope is jumps + rise t - offset, with the
-    three rows of ``lines``; ``after`` is the slope right of each kink.
+    Columns are stored one after the other, beginning at ``starts``. Between kinks the slope is jumps + rise t - offset
+    with the three rows of ``lines``; ``after`` is the slope to the right of each kink.
     """
     total = 0.0
     for j in range(len(b)):
@@ -222,7 +223,7 @@ def intercepts_at(slope: float, starts: np.ndarray, kinks: Array, lines: Array, 
 def bisected_intercepts(
     low: float, high: float, count: int, starts: np.ndarray, kinks: Array, lines: Array, after: Array, b: Array
 ) -> None:
-    """b of sum zero between those of two slopes, the first with a sum below zero and the second with one above."""
+    """b with sum zero, by bisection between two slopes: sum(b) is negative at the first and positive at the second."""
     below, above = np.empty_like(b), np.empty_like(b)
     lack = intercepts_at(low, starts, kinks, lines, after, below)
     excess = intercepts_at(high, starts, kinks, lines, after, above)

@@ -2,9 +2,9 @@
 
     v <- v + 1.8 (F - Z),   Z = prox of the hinges at v,   F = K A + q b' = prox of the norm at 2 Z - v
 
-One small matrix is factorised for the step in F; all classes share it. Anderson acceleration shortens the way, a Newton
-step on the hinges at their kinks (``hinge_polish``) ends it, and only rows whose hinges are reached take part
-(``hinge_bounds``).
+The step in F takes one factorisation of a small matrix, which all classes share. Anderson acceleration speeds up the
+iteration, and Newton steps on the hinges at their kinks (``hinge_polish``) finish it. Only rows with positive hinges
+are used (``hinge_bounds``).
 """
 
 from __future__ import annotations
@@ -26,24 +26,32 @@ from cvxstructreg.solvers.multiclass.hinge_rows import NEEDS, HingeRows, geometr
 from cvxstructreg.solvers.multiclass.working_rows import WorkingRows
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
-#: Steps between two looks at the gap; over-relaxation; sigma at first, in units of 1 / (median diagonal of K).
-LOOK, RELAXATION, SIGMA = 10, 1.8, 5.0
-#: Newton steps are tried from this gap on, when they cost less than this part of the steps since the last try.
+#: Steps between two updates of the gap, and the over-relaxation.
+CHECK_EVERY, RELAXATION = 10, 1.8
+#: The first sigma, in units of 1 / (median diagonal of K), and the steps after which it is adapted.
+SIGMA, ADAPT_AT = 5.0, (20, 50, 100, 200, 400, 800, 1600)
+#: sigma changes by at most MOST_CHANGE at a time, and only if by more than LEAST_CHANGE.
+MOST_CHANGE, LEAST_CHANGE = 10.0, 3.0
+#: Newton steps are tried below this gap, at most POLISH_STEPS at a time, if they cost less than the part POLISH_SHARE
+#: of the steps since the last try.
 POLISH_BELOW, POLISH_SHARE, POLISH_STEPS = 1e-3, 0.3, 6
-#: Multiplications that fit into the time a step takes whatever its size.
+#: The fixed cost of a step, in multiplications.
 OVERHEAD = 1e6
-#: Up to this part of new rows, the inverse is bordered and not made anew.
+#: If at most this part of the rows is new, the inverse is extended by bordering rather than recomputed.
 FEW = 0.1
-#: How often sigma may become smaller by a factor of ten where round-off has made a kernel indefinite.
+#: How often sigma may be reduced by a factor of ten if round-off has made the kernel indefinite.
 WEAKER = 20
-#: So many looks without any progress of the gap end the run.
-PATIENCE = 1000
+#: The solver stops after this many updates without progress; progress is a gap below PROGRESS times the best one.
+PATIENCE, PROGRESS = 1000, 0.99
 
 
 def run(
     problem: Problem, start: Iterate, tol: float, sigma: float | None = None, memory: int = 8, polish: bool = True
 ) -> Iterator[Iterate]:
-    """``sigma`` is the first step size of the dual (chosen by scale if not given), ``memory`` Anderson's."""
+    """``sigma`` is the first step size of the dual, by default from the scale of the problem.
+
+    ``memory`` is that of Anderson acceleration, and ``polish`` allows Newton steps.
+    """
     if sigma is not None and not sigma > 0:
         raise ValueError(f"sigma must be positive, got {sigma!r}")
     if memory < 0:
@@ -69,13 +77,13 @@ class _Run(WorkingRows):
         self._factorise()
 
     def _first_sigma(self) -> float:
-        """Multipliers over scores, as the kernel has it, but no more than costs over margins, 1 / (k - 1)."""
+        """The ratio of multipliers to scores from the kernel, but at most :meth:`most_sigma`."""
         diagonal = float(np.median(self.K_all[self.W, np.arange(len(self.W))]))
         most = self.most_sigma()
         return SIGMA / diagonal if diagonal * most > SIGMA else most
 
     def _enter(self) -> None:
-        """Prepare everything for a new set of working rows."""
+        """Set up the arrays of the current working rows."""
         self.K = np.ascontiguousarray(self.K_all[self.W])
         self.new_bounds()
         self.Z, self.V = np.empty_like(self.v), np.empty_like(self.v)
@@ -84,12 +92,12 @@ class _Run(WorkingRows):
         """The inverse of K + I / sigma."""
         m = len(self.W)
         for _ in range(WEAKER):
-            shifted = self.K.T.copy()  # symmetric, and transposed in the order that LAPACK takes
+            shifted = self.K.T.copy()  # symmetric; the transposed copy is in the order that LAPACK expects
             shifted[np.diag_indices(m)] += 1.0 / self.sigma
             factor, failed = scipy.linalg.lapack.dpotrf(shifted.T, overwrite_a=True, lower=1)
             if not failed or not self.geometry.is_warped:
                 break
-            self.sigma *= 0.1  # a strong graph may cost the kernel more digits than there are
+            self.sigma *= 0.1  # round-off amplified by a strong graph may have made K indefinite
         if failed:
             values, unit = scipy.linalg.eigvalsh(self.K), self.geometry.unit
             raise not_psd(unit * float(values[0]), unit * float(values[-1]))
@@ -99,7 +107,7 @@ class _Run(WorkingRows):
         self._prepare()
 
     def _border(self, count: int) -> bool:
-        """The same from the inverse without the last ``count`` rows; False if that does not work."""
+        """Extend the inverse by the last ``count`` rows; return False if that fails."""
         old = len(self.W) - count
         B, corner = self.K[:old, old:], self.K[old:, old:] + np.eye(count) / self.sigma
         solved = self.inverse @ B
@@ -113,7 +121,7 @@ class _Run(WorkingRows):
         return True
 
     def _prepare(self) -> None:
-        """N with A = N V for the V of all classes, and the weights that give b."""
+        """Compute N with A = N V for all classes, and the vector that gives b; restart Anderson acceleration."""
         self.N, q = self.inverse, self.bounds.q
         if q is not None:
             Nq = self.N @ q
@@ -122,25 +130,25 @@ class _Run(WorkingRows):
         self.anderson = Anderson(self.v.size, self.memory)
 
     def steps(self) -> Iterator[Iterate]:
-        """The iterates, for ever."""
+        """The iterates, until there is no more progress."""
         best, idle, count = np.inf, 0, 0
         while True:
             self._step()
             count += 1
-            if count % LOOK == 0 or count == 1:
-                self._look(idle > 0)
-                idle = 0 if self.bounds.gap < 0.99 * best else idle + 1
+            if count % CHECK_EVERY == 0 or count == 1:
+                self._update_bounds(idle > 0)
+                idle = 0 if self.bounds.gap < PROGRESS * best else idle + 1
                 best = min(best, self.bounds.gap)
                 if idle > PATIENCE:
                     yield Iterate(self.iterate.theta, self.iterate.b, self.iterate.dual, exhausted=True)
                     return
-                if count in (20, 50, 100, 200, 400, 800, 1600):
+                if count in ADAPT_AT:
                     self._balance_sigma()
             yield self.iterate
             self.v = self.anderson.next(self.v.ravel(), self.residual.ravel()).reshape(self.v.shape)
 
     def _step(self) -> None:
-        """Z, A and F at v, and the residual of the iteration."""
+        """Compute Z, A and F at v, and the residual of the iteration."""
         bounds = self.bounds
         self.compiled.reflect(self.v, bounds.costs, bounds.tau, bounds.squared, 1.0 / self.sigma, self.Z, self.V)
         self.A = self.N @ self.V
@@ -154,8 +162,8 @@ class _Run(WorkingRows):
         b = self.to_b @ self.V
         return np.asarray(b - b.mean())
 
-    def _look(self, idle: bool) -> None:
-        """Bounds from the present point; a Newton step and the other rows, when it is time for them."""
+    def _update_bounds(self, idle: bool) -> None:
+        """Update the bounds by the current point; take Newton steps and check the other rows if these are due."""
         bounds, b = self.bounds, self._b()
         bounds.offer_primal(self.A, b, self.F, max(0.0, float(np.vdot(self.A, self.F))))
         bounds.offer(self.sigma * (self.v - self.Z), b, self.K)
@@ -163,10 +171,10 @@ class _Run(WorkingRows):
             self._move_intercepts(b)
         if self.polish and bounds.gap < min(POLISH_BELOW, 0.3 * self.tried_at) and bounds.gap > 1e-3 * self.tol:
             self._try_newton()
-        self.look_outside_if_due()
+        self.check_other_rows_if_due()
 
     def _move_intercepts(self, b: Array) -> None:
-        """The best intercepts for the present A; cheap rows alone would pull them there by c / sigma in a step."""
+        """Set the best intercepts for the current A; plain steps would move them by only c / sigma at a time."""
         q = self.bounds.q
         assert q is not None
         before = self.bounds.best
@@ -177,7 +185,7 @@ class _Run(WorkingRows):
             self._step()
 
     def _try_newton(self) -> None:
-        """Newton steps while they make the gap smaller."""
+        """Take Newton steps while they are cheap enough, and keep them if they reduce the gap."""
         v, before = self.v, self.bounds.gap
         for _ in range(POLISH_STEPS):
             free, compliance, fixed = hinge_polish.zones(self.bounds, v, self.sigma)
@@ -224,13 +232,14 @@ class _Run(WorkingRows):
         self._step()
 
     def _balance_sigma(self) -> None:
-        """Another sigma if primal and dual residuals, each relative to its size, are far apart."""
+        """Change sigma if the relative primal and dual residuals differ a lot."""
         U = self.sigma * (self.v - self.Z)
         scores = self.F if self.bounds.q is None else self.F - np.outer(self.bounds.q, self._b())
         sizes = float(np.linalg.norm(self.A)), float(np.linalg.norm(scores))
         # the residuals are ||F - Z|| and sigma ||F - Z||
-        change = float(np.clip(np.sqrt(sizes[0] / (self.sigma * sizes[1])), 0.1, 10.0)) if min(sizes) > 0 else 1.0
-        if not 1.0 / 3.0 < change < 3.0:
+        ratio = np.sqrt(sizes[0] / (self.sigma * sizes[1])) if min(sizes) > 0 else 1.0
+        change = float(np.clip(ratio, 1.0 / MOST_CHANGE, MOST_CHANGE))
+        if not 1.0 / LEAST_CHANGE < change < LEAST_CHANGE:
             self.v = self.Z + U / (change * self.sigma)
             self.sigma *= change
             self._factorise()

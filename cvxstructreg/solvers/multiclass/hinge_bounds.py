@@ -1,8 +1,8 @@
-"""Primal and dual values of a stack of centred hinges on its working rows, and on all of them.
+"""Primal and dual values of a stack of centred hinges, on the working rows and on all rows.
 
-Only rows whose hinges are positive somewhere pull on the solution; often few of the pairs do. A solver so works on some
-rows W. With U = 0 elsewhere a dual point on W is a dual point of the whole problem, and the primal value lacks only the
-hinges of the other rows: the gap of the whole problem is exact.
+Only rows with a positive hinge affect the solution, and often these are few of the pairs. So a solver works on some
+rows W. With U = 0 elsewhere, a dual point on W is a dual point of the whole problem, and the primal value lacks only
+the hinges of the other rows. So the gap of the whole problem is exact.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cvxstructreg.solvers.multiclass.hinge_rows import HingeRows
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A primal point (A, b) on the working rows with its value there."""
+    """A primal point (A, b) on the working rows, with its value on these rows."""
 
     A: Array
     b: Array
@@ -42,7 +42,7 @@ class Bounds:
         self.lower = -np.inf
 
     def feasible(self, U: Array) -> Array | None:
-        """A dual point near U; None if there is none in balance."""
+        """A feasible dual point near U; None if the constraint of the intercept cannot be satisfied."""
         U = np.array(U, order="C")
         self.compiled.into_domain(U, self.costs, self.squared)
         if self.q is not None and not self.compiled.balance(U, self.costs, self.squared, self.q):
@@ -50,19 +50,19 @@ class Bounds:
         return U
 
     def offer_dual(self, U: Array, norm: float) -> None:
-        """A feasible U with its <A, K A>."""
+        """Keep a feasible U, with <A, K A> in ``norm``, if its bound is the best."""
         value = -self.compiled.dual_sum(U, self.costs, self.tau, self.squared) - 0.5 * norm
         if value > self.lower:
             self.lower, self.U = value, U
 
     def offer_primal(self, A: Array, b: Array, Z: Array, norm: float) -> None:
-        """A point (A, b) with its Z and <A, K A>."""
+        """Keep a point (A, b), with Z and <A, K A> in ``norm``, if its value is the best."""
         value = self.compiled.hinge_sum(Z, self.costs, self.tau, self.squared) + 0.5 * norm
         if self.best is None or value < self.best.value:
             self.best = Point(A, b, value)
 
     def offer(self, U: Array, b: Array, K: Array) -> None:
-        """A dual point made feasible, and the primal point it belongs to."""
+        """Make a dual point feasible, and offer it with its primal point."""
         feasible = self.feasible(U)
         if feasible is None:
             return
@@ -75,7 +75,7 @@ class Bounds:
         self.offer_primal(A, b, Z, norm)
 
     def offer_best_intercepts(self, A: Array, Z: Array) -> Array | None:
-        """A point with the best b for its A, given Z = K A without intercept; returns that b if there is one."""
+        """Offer A with its best b, given Z = K A without intercept; returns this b, or None if there is none."""
         b = None if self.q is None else best_intercepts(Z, self.costs, self.tau, self.squared, self.q)
         if b is not None and self.q is not None:
             self.offer_primal(A, b, Z + np.outer(self.q, b), max(0.0, float(np.vdot(A, Z))))
@@ -87,5 +87,5 @@ class Bounds:
         return np.inf if self.best is None else self.relative(self.best.value - self.lower, self.best.value)
 
     def relative(self, gap: float, value: float) -> float:
-        """A gap as certificates measure it."""
+        """A gap relative to the objective, as in certificates."""
         return gap / max(value, SCALE_FLOOR * self.at_zero, np.finfo(float).tiny)

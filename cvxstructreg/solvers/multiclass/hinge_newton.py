@@ -1,12 +1,12 @@
-"""Augmented Lagrangian with semismooth Newton for centred hinges of few features.
+"""Augmented Lagrangian with semismooth Newton for centred hinges and few features.
 
     minimize over (w, b)   sum of hinges(Z) + 1/2 ||w||^2   subject to  Z = Phi w + q b',   w 1 = 0,  1'b = 0
 
 After eliminating Z, the augmented Lagrangian is a piecewise quadratic function of (w, b). Its Newton system has a block
-H_j = I + sigma Phi_S'Phi_S for each class, S the rows whose hinge is at its kink, and the classes meet in ``w 1 = 0``
-only: H_j step_j + mu = -gradient_j with a multiplier mu that they share. The cost of a step is that of k small
-factorisations, whatever the number of rows. Where features are few, hinges at their kink determine the solution
-nearly as the vertex of a linear program, and first-order methods crawl.
+H_j = I + sigma Phi_S'Phi_S for each class, where S are the rows whose hinge is at its kink. The classes are coupled
+only by ``w 1 = 0``: H_j step_j + mu = -gradient_j with a common multiplier mu. A step costs k small factorisations,
+independent of the number of rows. With few features, the hinges at their kinks nearly determine the solution, like a
+vertex of a linear program, and first-order methods converge very slowly.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ from cvxstructreg.solvers.multiclass.working_rows import WorkingRows
 from cvxstructreg.solvers.needs import FewFeatures, LinearModel
 from cvxstructreg.solvers.solver import Solver
 
-#: Features are few up to this number, or up to this part of the labelled rows; they must also be fewer than all rows.
+#: Features are few up to FEW_FEATURES, or up to PART_OF_ROWS times the labelled rows; they must also be fewer than all
+#: rows.
 FEW_FEATURES, PART_OF_ROWS = 32, 0.25
-#: sigma grows by this factor from one outer step to the next; an inner problem is solved to ACCURACY times the
-#: change of the multipliers, in at most INNER steps.
+#: sigma is multiplied by GROWTH after each outer step. An inner problem is solved to ACCURACY times the change of the
+#: multipliers, in at most INNER steps.
 GROWTH, ACCURACY, INNER = 2.0, 0.5, 50
-#: Added to the curvature along the intercepts, times sigma: where no hinge is at its kink there is none.
+#: Added to the curvature along the intercepts, times sigma; without a hinge at its kink, the curvature would be zero.
 HOLD = 1e-2
-#: The line search takes a step that keeps this part of the promised decrease, or ends at the shortest.
+#: The line search: required part of the predicted decrease, and smallest step size.
 SUFFICIENT, SHORTEST = 1e-4, 1e-6
-#: So many steps without progress of the gap end the run.
-PATIENCE = 300
+#: The solver stops after this many steps without progress; progress is a gap below PROGRESS times the best one.
+PATIENCE, PROGRESS = 300, 0.99
 
 
 def run(
     problem: Problem, start: Iterate, tol: float, sigma: float | None = None, growth: float = GROWTH
 ) -> Iterator[Iterate]:
-    """``sigma`` is the first penalty (chosen by scale if not given), ``growth`` its factor after each outer step."""
+    """``sigma`` is the first penalty, by default from the problem's scale; ``growth``: its factor per outer step."""
     if sigma is not None and not sigma > 0:
         raise ValueError(f"sigma must be positive, got {sigma!r}")
     if not growth > 1:
@@ -53,7 +54,7 @@ def run(
 
 
 class _Run(WorkingRows):
-    """The state of one run on its working rows W; w has a last row for b if that is free."""
+    """The state of one run on its working rows W; if b is free, it is the last row of w."""
 
     def __init__(self, problem: Problem, start: Iterate, tol: float, sigma: float | None, growth: float) -> None:
         rows = HingeRows.of(problem)
@@ -68,7 +69,7 @@ class _Run(WorkingRows):
         self.free = self.q is not None
         self.Phi_all = np.column_stack([features, self.q]) if self.q is not None else np.ascontiguousarray(features)
         self.held = np.ones((self.Phi_all.shape[1], 1))
-        self.unit = np.ones_like(self.held)  # of the gradient by the weights and by b
+        self.unit = np.ones_like(self.held)  # the scale of the gradient by the weights and by b
         if self.q is not None:
             self.held[-1] = 0.0
             self.unit[-1] = np.linalg.norm(features) / (np.sqrt(d) * np.linalg.norm(self.q))
@@ -78,7 +79,7 @@ class _Run(WorkingRows):
         self._enter()
 
     def _first_weights(self, start: Iterate) -> Array:
-        """Weights that fit the scores of the start, by least squares on the working rows unless they are zero."""
+        """Weights that fit the scores of the starting point by least squares on the working rows."""
         if self.free and not start.theta.any():
             w = np.zeros((self.Phi_all.shape[1], self.rows.costs.shape[1]))
             w[-1] = centred(start.b[None])[0]
@@ -87,13 +88,14 @@ class _Run(WorkingRows):
         return np.asarray(self.unit * np.linalg.lstsq(scaled, self.Z_start[self.W], rcond=1e-10)[0])
 
     def _enter(self) -> None:
+        """Set up the arrays of the current working rows."""
         self.Phi = np.ascontiguousarray(self.Phi_all[self.W])
         self.F = self.Phi @ self.w
         bounds = self.new_bounds()
         self.steep = bounds.squared[:, None] & (bounds.costs > 0)
 
     def _pulled(self, F: Array, sigma: float) -> tuple[Array, float]:
-        """The multipliers U that the scores F ask for, and the hinges after eliminating Z."""
+        """The multipliers U for the scores F, and the value of the hinges after eliminating Z."""
         bounds = self.bounds
         v = F + self.U / sigma
         s = np.maximum(v - bounds.tau[:, None], 0.0)
@@ -104,7 +106,7 @@ class _Run(WorkingRows):
         return U, value + float(np.vdot(U, U)) / (2.0 * sigma)
 
     def steps(self) -> Iterator[Iterate]:
-        """The iterates, for ever."""
+        """The iterates, until there is no more progress."""
         best, idle = np.inf, 0
         while True:
             for _ in range(INNER):
@@ -112,11 +114,11 @@ class _Run(WorkingRows):
                 gradient = centred(self.Phi.T @ U + self.held * self.w)
                 self.v = self.F + self.U / self.sigma
                 count = len(self.W), self.shrunk_at
-                self._look(U)
+                self._update_bounds(U)
                 yield self.iterate
                 if count != (len(self.W), self.shrunk_at):
                     continue
-                idle = 0 if self.bounds.gap < 0.99 * best else idle + 1
+                idle = 0 if self.bounds.gap < PROGRESS * best else idle + 1
                 best = min(best, self.bounds.gap)
                 if idle > PATIENCE:
                     yield Iterate(self.iterate.theta, self.iterate.b, self.iterate.dual, exhausted=True)
@@ -129,8 +131,8 @@ class _Run(WorkingRows):
             self.U = self._pulled(self.F, self.sigma)[0]
             self.sigma *= self.growth
 
-    def _look(self, U: Array) -> None:
-        """Bounds from the present point and its multipliers; the other rows when it is time for them."""
+    def _update_bounds(self, U: Array) -> None:
+        """Update the bounds by the current point and its multipliers; check the other rows if that is due."""
         bounds = self.bounds
         norm = float(np.sum(self.held * self.w**2))
         bounds.offer_primal(self.w, self._b(self.w), self.F, norm)
@@ -142,13 +144,13 @@ class _Run(WorkingRows):
             norm = float(np.sum(self.held * w**2))
             bounds.offer_dual(feasible, norm)
             bounds.offer_primal(w, self._b(w), self.Phi @ w, norm)
-        self.look_outside_if_due()
+        self.check_other_rows_if_due()
 
     def _b(self, w: Array) -> Array:
         return np.array(w[-1]) if self.free else np.zeros(w.shape[1])
 
     def _newton(self, U: Array, value: float, gradient: Array) -> bool:
-        """One step with line search; whether it moved."""
+        """Take one step with line search; return whether the point has moved."""
         bounds, sigma = self.bounds, self.sigma
         s = self.F + self.U / sigma - bounds.tau[:, None]
         at_kink = (s > 0) & (bounds.costs > 0) & (self.steep | (bounds.costs > U))
@@ -181,7 +183,7 @@ class _Run(WorkingRows):
 
 
 def _newton_step(Phi: Array, curvature: Array, gradient: Array, held: Array, hold: float) -> Array | None:
-    """Steps of zero sum over the classes that solve (held + Phi'diag(curvature_j) Phi) step_j + mu = -gradient_j."""
+    """The steps with zero sum over the classes and (held + Phi'diag(curvature_j) Phi) step_j + mu = -gradient_j."""
     from cvxstructreg.solvers.multiclass.compiled_hinge import mirror
 
     r, k = gradient.shape

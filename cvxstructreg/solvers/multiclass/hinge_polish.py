@@ -1,10 +1,12 @@
-"""The exact solution for a guess of which hinges are at their kink, past it, or not reached: a Newton step.
+"""A Newton step: the exact solution for a guess of which hinges are inactive, at their kink, or beyond it.
 
-With S_j the rows at the kink in class j (for p = 2: past it) and U fixed elsewhere, optimality is linear in U_S and b:
+Let S_j be the rows at the kink in class j (for p = 2: beyond it). With U fixed elsewhere, optimality is linear in U_S
+and b:
 
     [K (U_j - mean U)]_i + U_ij / (2 c_ij) [p = 2] - q_i b_j = -tau_i  (i in S_j),    q'(U_j - mean U) = 0,   1'b = 0
 
-The classes meet in the mean only. So U_Sj and b_j are eliminated class by class, which leaves one system for the mean.
+The classes are coupled only by the mean. So U_Sj and b_j are eliminated class by class, which leaves one system for the
+mean.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from cvxstructreg.solvers.multiclass.hinge_bounds import Bounds
 
 
 def zones(bounds: Bounds, v: Array, sigma: float) -> tuple[Array, Array, Array]:
-    """Which entries are free, their compliance 1 / (2c) for p = 2, and U where it is at its upper bound."""
+    """The free entries (at the kink), their compliance 1 / (2c) for p = 2, and U at its upper bound."""
     costs, squared = bounds.costs, bounds.squared[:, None]
     pulled = sigma * (v - bounds.tau[:, None])
     beyond = ~squared & (pulled >= costs) & (costs > 0)
@@ -27,13 +29,13 @@ def zones(bounds: Bounds, v: Array, sigma: float) -> tuple[Array, Array, Array]:
 
 
 def work(free: Array) -> float:
-    """Multiplications that :func:`polished` takes."""
+    """The number of multiplications of :func:`polished`."""
     sizes, m = free.sum(axis=0).astype(float), len(free)
     return float(np.sum(sizes**3 / 3.0 + 2.0 * sizes**2 * m) + m**3)
 
 
 def polished(bounds: Bounds, K: Array, free: Array, compliance: Array, fixed: Array) -> tuple[Array, Array] | None:
-    """(U, b) that solves the system of these zones; None if it is singular."""
+    """The (U, b) that solves the system for these zones; None if it is singular."""
     m, k = free.shape
     q = bounds.q
     fixed_pull = K @ fixed
@@ -71,7 +73,7 @@ def polished(bounds: Bounds, K: Array, free: Array, compliance: Array, fixed: Ar
         system[S] -= Q / k
         right[S] += p / k
         parts.append((S, p, Q, b0, b_slope))
-    if q is not None:  # the sum over classes of the equations for b holds in any case; 1'b = 0 takes its place
+    if q is not None:  # the equations for b, summed over the classes, are redundant; 1'b = 0 replaces the sum
         size = float(np.abs(slope).max()) or 1.0
         system += np.outer(q, slope / size)
         right = right - q * (offset / size)

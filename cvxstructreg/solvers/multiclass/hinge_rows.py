@@ -1,12 +1,12 @@
-"""All centred hinges of a problem as one stack of rows, and what its quadratic terms make of them.
+"""All centred hinges of a problem as one stack of rows, and the kernel between them from its quadratic terms.
 
 A problem whose score terms are centred hinges and quadratic forms, with quadratic terms on the weights, is
 
     minimize over (A, b)   sum_ij c_ij (Z_ij - tau_i)_+^p_i  +  1/2 <A, K A>,     Z = K A + q b',  A 1 = 0,  1'b = 0
 
-with one row for each labelled example and each pair. Rows of zero sum are no restriction: centring A and b leaves the
-hinges as they are and lowers the norm. The dual is  maximize  -<tau, U> - 1/2 <A, K A> - sum_(p = 2) U^2 / (4c)  with
-A = -U centred, 0 <= U (<= c where p = 1), and q'A = 0 if b is free.
+with one row for each labelled example and each pair. The zero sums are no restriction: centring A and b does not change
+the hinges and does not increase the norm. The dual is  maximize  -<tau, U> - 1/2 <A, K A> - sum_(p = 2) U^2 / (4c)
+with A = -U centred, 0 <= U (<= c where p = 1), and q'A = 0 if b is free.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ from cvxstructreg.runtime.memory import require_memory
 from cvxstructreg.solvers.kernels.warp import GraphOperator, Warp
 from cvxstructreg.solvers.needs import Factorisable, FunctionNorm, HoldsEveryWeight, Outputs, Quadratic, ScoresCan
 
-#: Up to this many weights a quadratic term that is not diagonal is factorised.
+#: Quadratic terms that are not diagonal are factorised up to this many weights.
 FACTORISE = 3000
-#: What the solvers of this form need of a problem.
+#: A graph has no effect on the intercept if its products with constants are below this, relative to its entries.
+NO_PULL = 1e-12
+#: What solvers for this form require of a problem.
 NEEDS = (
     Outputs(least=2),
     ScoresCan((("centred_hinges",),), "hinges of centred scores"),
@@ -43,7 +45,7 @@ NEEDS = (
 
 @dataclass(frozen=True, eq=False)
 class HingeRows:
-    """The hinges of all rows: Z = R F for the scores F of the model."""
+    """The hinges of all rows, functions of Z = R F for the scores F of the model."""
 
     R: Any  # m x n, sparse
     costs: Array  # m x k
@@ -69,12 +71,12 @@ class HingeRows:
         return cls(R, np.vstack(costs), np.concatenate(tau), np.concatenate(squared), tuple(spans))
 
     def dual_points(self, U: Array) -> dict[int, Array]:
-        """The dual points of the terms: U with centred rows."""
+        """The dual points of the terms: the rows of U, centred."""
         centred = centred_hinge.centred(U)
         return {number: centred[first:last] for number, first, last in self.spans}
 
     def multipliers(self, dual: dict[int, Array]) -> Array:
-        """U of given dual points, zero where there are none."""
+        """U for given dual points, zero for terms without one."""
         U = np.zeros_like(self.costs)
         for number, first, last in self.spans:
             if number in dual and dual[number].shape == U[first:last].shape:
@@ -88,10 +90,10 @@ class HingeRows:
 
 
 class KernelGeometry:
-    """K = R gram' R' / (2 lam), where gram' is gram or, with a graph on the scores, the kernel warped by it.
+    """K = R gram' R' / (2 lam), where gram' is gram, or the warped kernel if there is a graph on the scores.
 
-    A graph that a constant does not satisfy (one with dissimilarity edges) holds the intercept too, which is then no
-    longer free: K gets u u' / (2 lam s) on top, with f = h + b u for the h that answers to b = 1.
+    If constants have a cost in the graph (one with dissimilarity edges), it determines the intercept as well. Then u u'
+    / (2 lam s) is added to K, where u are the optimal scores of the rows for b = 1, and s is the cost of these scores.
     """
 
     def __init__(self, problem: Problem, rows: HingeRows) -> None:
@@ -113,16 +115,16 @@ class KernelGeometry:
         assert self.warp is not None
         ones = np.ones((len(self.gram), 1))
         pull = graph.apply(ones)
-        if np.abs(pull).max() <= 1e-12 * sum(c * float(form.main_diagonal.max()) for c, form in graph.plain):
+        if np.abs(pull).max() <= NO_PULL * sum(c * float(form.main_diagonal.max()) for c, form in graph.plain):
             return
-        shift = self.warp.solve(pull)  # theta of the h that answers to b = 1 is minus this
+        shift = self.warp.solve(pull)  # minus theta of the optimal function for b = 1
         values = ones - self.gram @ shift
         held = float(np.sum(shift * (self.gram @ shift)) + np.sum(values * graph.apply(values)))
         held += float(np.sum((values - ones) * (self.warp.operator.apply(values - ones) - graph.apply(values - ones))))
         self.answer, self.free_intercept = (shift, self.rows.R @ values, held), False
 
     def _picked(self, W: np.ndarray) -> Any:
-        """R[W], kept as long as W is the same: to pick rows takes longer than a product with them."""
+        """R[W], cached while W is the same: selecting rows takes longer than a product with them."""
         if self._last is None or self._last[0] is not W:
             self._last = W, self.rows.R[W]
         return self._last[1]
@@ -159,7 +161,7 @@ class KernelGeometry:
 
 
 class LinearGeometry:
-    """K = Phi Phi', where Phi = R X H^-1/2 / sqrt(2) for the quadratic form H of all terms of the weights."""
+    """K = Phi Phi' with Phi = R X H^-1/2 / sqrt(2), where H is the quadratic form of all terms on the weights."""
 
     def __init__(self, problem: Problem, rows: HingeRows) -> None:
         parts, self.rows, self.unit = problem.normal_form, rows, 1.0
@@ -186,7 +188,7 @@ class LinearGeometry:
             H += scaled.scale * (dense.T @ scaled.form.apply(dense))
             pull += scaled.scale * (dense.T @ scaled.form.apply(ones))
             held += scaled.scale * scaled.form.value(ones)
-        if self.free_intercept and held > 1e-12 * sum(x.scale * x.form.trace_bound for x in parts.score_forms):
+        if self.free_intercept and held > NO_PULL * sum(x.scale * x.form.trace_bound for x in parts.score_forms):
             H = np.block([[H, pull], [pull.T, np.full((1, 1), held)]])
             self.design = np.hstack([to_dense(self.design), np.asarray(self.rows.R.sum(axis=1)).reshape(-1, 1)])
             self.free_intercept, self.holds_intercept = False, True
@@ -194,7 +196,7 @@ class LinearGeometry:
 
     @cached_property
     def features(self) -> Any:
-        """Phi: dense, or sparse if X is and the weights are only rescaled."""
+        """Phi: sparse if X is sparse and H is diagonal, else dense."""
         if self.factor is not None:
             dense = to_dense(self.design)
             return np.asarray(scipy.linalg.solve_triangular(self.factor, dense.T, lower=True).T)
@@ -213,12 +215,12 @@ class LinearGeometry:
         require_memory(
             8.0 * len(W) * (m + len(W)),
             f"the kernel between {len(W):,} labelled rows or pairs and all {m:,}",
-            "use fewer pairs or labelled rows, or fewer features, so that hinge_newton is taken",
+            "use fewer pairs or labelled rows, or few enough features for the solver hinge_newton",
         )
         return to_dense(self.features @ self.features[W].T)
 
     def to_weights(self, w: Array, b: Array) -> tuple[Array, Array]:
-        """(theta, b) of weights w of the features."""
+        """(theta, b) for weights w of the features Phi."""
         if self.factor is None:
             assert self.inverse_root is not None
             return self.inverse_root[:, None] * w, b
@@ -231,5 +233,5 @@ class LinearGeometry:
 
 
 def geometry(problem: Problem, rows: HingeRows) -> KernelGeometry | LinearGeometry:
-    """What the quadratic terms of a problem make of its rows."""
+    """The kernel between the rows of a problem, from its quadratic terms."""
     return (KernelGeometry if problem.given.kernel is not None else LinearGeometry)(problem, rows)

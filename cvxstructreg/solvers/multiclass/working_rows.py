@@ -1,7 +1,8 @@
-"""Working rows: what solvers for centred hinges share around their own iterations.
+"""Working rows: the outer loop that the solvers for centred hinges share.
 
-Such a solver iterates on some rows W, keeps a point v there (scores plus multipliers / sigma), and asks this class now
-and then for the gap of the whole problem. Rows outside W that are reached enter, rows that pull on nothing leave.
+Such a solver iterates on some rows W, with a point v there (scores plus multipliers / sigma). From time to time, this
+class computes the gap of the whole problem. Rows outside W with a positive hinge enter W, and rows without effect leave
+it.
 """
 
 from __future__ import annotations
@@ -15,15 +16,19 @@ from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.multiclass.hinge_bounds import Bounds, Point
 from cvxstructreg.solvers.multiclass.hinge_rows import HingeRows, KernelGeometry, LinearGeometry
 
-#: The other rows are looked at when the gap on the working rows is this part of what was left at the last look.
-LOOK_OUTSIDE = 0.2
-#: The first such look is taken at LOOK_OUTSIDE * FIRST. Rows that have come to pull on nothing leave when they are a
-#: LEAVE-th part of W, but only after the gap has fallen by SHRINK since rows last left: so this comes to an end.
-FIRST, LEAVE, SHRINK = 0.1, 0.2, 0.1
+#: The other rows are checked when the gap on the working rows is this part of the gap at the last check.
+CHECK_OTHERS = 0.2
+#: The first check is at a gap of CHECK_OTHERS * FIRST.
+FIRST = 0.1
+#: Rows without effect leave when they are more than the part LEAVE of W, but only after the gap has decreased by the
+#: factor SHRINK since rows last left, so that this happens finitely often.
+LEAVE, SHRINK = 0.2, 0.1
+#: A point is worth certifying if its gap is below this part of the tolerance.
+PROMISING = 0.9
 
 
 class WorkingRows:
-    """The rows a solver works on, and the gap of the whole problem."""
+    """The working rows of a solver, and the gap of the whole problem."""
 
     v: Array  # on the rows W
     sigma: float
@@ -42,7 +47,7 @@ class WorkingRows:
         self.U_start = rows.multipliers(start.dual)
         used = self._reached(self.Z_start) | self.U_start.any(axis=1)
         self.W = np.flatnonzero(used) if used.any() else np.arange(min(m, 1))
-        self.left = FIRST  # the relative gap of the whole problem when it was last known
+        self.left = FIRST  # the last known relative gap of the whole problem
         self.shrunk_at = np.inf
         self.iterate = Iterate(start.theta, start.b, start.dual, promising=False)
 
@@ -55,29 +60,30 @@ class WorkingRows:
         raise NotImplementedError
 
     def _exchange(self, staying: np.ndarray, entering: np.ndarray, Z: Array) -> None:
-        """Other working rows; those that enter start at their Z without multipliers."""
+        """Change the working rows; rows that enter start with their Z and zero multipliers."""
         raise NotImplementedError
 
     def new_bounds(self) -> Bounds:
-        """Bounds for the present working rows."""
+        """New bounds for the current working rows."""
         self.bounds = Bounds(self.rows, self.W, self.q)
         return self.bounds
 
     def _reached(self, Z: Array) -> np.ndarray:
+        """Whether each row has a positive hinge."""
         return np.asarray(((self.rows.tau[:, None] < Z) & (self.rows.costs > 0)).any(axis=1))
 
     def most_sigma(self) -> float:
-        """Costs over margins, 1 / (k - 1): a natural scale of multipliers over scores."""
+        """The largest cost over the margin 1 / (k - 1): a natural ratio of multipliers to scores."""
         costs = self.rows.costs[self.W]
         return self.rows.costs.shape[1] * float(costs.max(initial=0.0)) or 1.0
 
-    def look_outside_if_due(self) -> None:
-        """Look at the other rows, if the gap on the working rows is small enough for that to say something."""
-        if self.bounds.gap <= max(0.5 * self.tol, LOOK_OUTSIDE * self.left):
-            self._look_outside()
+    def check_other_rows_if_due(self) -> None:
+        """Check the other rows if the gap on the working rows is small enough."""
+        if self.bounds.gap <= max(0.5 * self.tol, CHECK_OTHERS * self.left):
+            self._check_other_rows()
 
-    def _look_outside(self) -> None:
-        """The gap of the whole problem; rows that are reached outside W enter it."""
+    def _check_other_rows(self) -> None:
+        """Compute the gap of the whole problem; add rows outside W with a positive hinge to W."""
         bounds, rows = self.bounds, self.rows
         best = bounds.best
         assert best is not None and bounds.U is not None
@@ -95,8 +101,8 @@ class WorkingRows:
         U = np.zeros_like(rows.costs)
         U[self.W] = bounds.U
         theta, b = self._weights(best)
-        self.iterate = Iterate(theta, b, rows.dual_points(U), promising=bool(self.left <= 0.9 * self.tol))
-        if entering.size > len(self.W):  # the worst first: with them, many of the others will no longer be reached
+        self.iterate = Iterate(theta, b, rows.dual_points(U), promising=bool(self.left <= PROMISING * self.tol))
+        if entering.size > len(self.W):  # only the worst: with them in W, many other hinges become zero
             worst = np.argsort(-_violation(Z[entering], rows, entering))[: len(self.W)]
             entering = np.sort(entering[worst])
         staying = self._staying()
@@ -104,7 +110,7 @@ class WorkingRows:
             self._exchange(staying, entering, Z)
 
     def _staying(self) -> np.ndarray:
-        """Positions in W of the rows that may still pull on something."""
+        """Positions in W of the rows that may still affect the solution."""
         everything = np.arange(len(self.W))
         if self.left > SHRINK * self.shrunk_at or self.left > SHRINK:
             return everything
@@ -118,5 +124,5 @@ class WorkingRows:
 
 
 def _violation(Z: Array, rows: HingeRows, which: np.ndarray) -> Array:
-    """By how much the hinges of these rows are exceeded, weighted."""
+    """The sum of the hinges of each of these rows, weighted by their costs (without squares)."""
     return np.asarray(np.sum(rows.costs[which] * np.maximum(0.0, Z - rows.tau[which, None]), axis=1))
