@@ -155,7 +155,7 @@ def _with_errors(parts: NormalForm, start: ScoreDual, b: Array, objective: float
         if np.any(np.abs(sums) > BALANCED * np.abs(start.total).sum(axis=0) + REACH * error):
             return None
         unit = score_unit(start.total, objective)
-        if sums.any():
+        if sums.any() and not parts.rkhs:
             unit = max(unit, _largest_mean(parts, unit, objective))
         reach = REACH * np.maximum(np.abs(start.scores - b).max(axis=0), unit)
         imbalance = float(np.sum(np.abs(sums) * reach - sums * b))
