@@ -1,10 +1,10 @@
 """Feasible dual points, and the lower bounds of the optimum that they prove.
 
-A problem is ``sum_t f_t(K_t x)`` over x = (theta, b), with the strengths inside the f_t. Any u_t with
-``sum_t K_t'u_t = 0`` prove that the optimum is at least ``-sum_t f_t*(u_t)`` (Fenchel). The u_t of the scores come from
-the point itself (gradients) or from a solver; the intercept asks for column sums of zero; what is then left on the
-weights is taken by absolute values and bounds, by strongly convex quadratic terms, by group norms, or, where none of
-these can take it, made small enough by scaling all u_t down (:mod:`cvxstructreg.certificates.weight_dual`).
+A problem is ``sum_t f_t(K_t x)`` over x = (theta, b), with the strengths inside the f_t. Any u_t with ``sum_t K_t'u_t =
+0`` prove that the optimum is at least ``-sum_t f_t*(u_t)`` (Fenchel duality). The u_t of the scores are gradients at
+the point, or come from a solver. A free intercept requires column sums of zero. The remaining sum on the weights is
+absorbed by L1 terms and bounds, by strongly convex quadratic terms, and by group norms. If these cannot absorb it, all
+u_t are scaled down until they can (:mod:`cvxstructreg.certificates.weight_dual`).
 """
 
 from __future__ import annotations
@@ -15,17 +15,23 @@ from dataclasses import replace
 import numpy as np
 
 from cvxstructreg.certificates.free_directions import free_directions, linearised, refit
-from cvxstructreg.certificates.weight_dual import Dual, Known, Quadratic, WeightDual, dual_point, score_unit
-from cvxstructreg.certificates.weight_dual import ScoreDual as ScoreDual
+from cvxstructreg.certificates.score_dual import ScoreDual, dual_point, score_unit
+from cvxstructreg.certificates.weight_dual import Dual, Known, Quadratic, WeightDual
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.round_off import REACH, UNIT
 
-#: Column sums that are round-off, relative to the absolute values that they add up.
+#: Column sums below this part of the sum of absolute values are round-off.
 BALANCED = 1e-10
-#: What an imbalance may cost, relative to the objective, before the column sums are brought closer to zero.
+#: The largest cost of an imbalance, relative to the objective, that is accepted without moving the dual point.
 CHEAP = 1e-9
+#: Column sums below this part of the sum of absolute values need no rebalancing.
+IN_BALANCE = 1e-12
+#: Row sums below this part of the sum of absolute values are zero.
+ZERO_ROW = 1e-9
+#: The shares of penalties on the scores that are tried if the losses cannot balance the whole.
+SHARES = (1.0, 0.5, 0.1, 0.0)
 
 
 def lower_bound(
@@ -40,9 +46,9 @@ def lower_bound(
 ) -> float:
     """A lower bound of the optimum, -inf if no feasible dual point was found.
 
-    A dual point that was given is tried first. Smooth terms have one of their own, the gradient at the point (theta,
-    b). ``known`` are the objective there and a relative gap that is enough, a tenth of which is not worth a search;
-    ``quadratic`` the quadratic terms of the weights there, with their gradient.
+    A given dual point is tried first. Smooth terms also have the gradient at (theta, b) as a dual point. ``known`` is
+    the objective at this point and a relative gap that is small enough, a tenth of which is not worth a search.
+    ``quadratic`` is the value of the quadratic terms on the weights at this point, and their gradient.
     """
     directions = _free(parts, theta)
     if directions is None:
@@ -66,7 +72,7 @@ def lower_bound(
 def _along_free_directions(
     parts: NormalForm, theta: Array, b: Array, scores: Array, directions: Array, objective: float
 ) -> ScoreDual | None:
-    """Dual points in balance along all directions at once; None if a conjugate is infinite there."""
+    """Dual points in balance along all free directions; None if a conjugate is infinite there."""
     found = linearised(parts, theta, scores, directions)
     if found is None:
         return None
@@ -77,7 +83,7 @@ def _along_free_directions(
 
 
 def _free(parts: NormalForm, theta: Array) -> Array | None:
-    """The directions without penalty: none where all features have an absolute value."""
+    """The directions without penalty; there are none if all features have an L1 term."""
     if parts.separable is not None and np.all(parts.separable.weights > 0):
         return np.zeros((len(theta), 0))
     return free_directions(parts, theta)
@@ -86,7 +92,7 @@ def _free(parts: NormalForm, theta: Array) -> Array | None:
 def _bound(
     parts: NormalForm, start: ScoreDual | None, dual: Dual, sweeps: int, known: Known, quadratic: Quadratic
 ) -> float:
-    """What is proved by a dual point of the scores, with the best dual point of the weights that goes with it."""
+    """The bound from a dual point of the scores, with the best matching dual point of the weights."""
     if start is None:
         return -np.inf
     if parts.rkhs:
@@ -95,7 +101,7 @@ def _bound(
 
 
 def _function_bound(parts: NormalForm, start: ScoreDual) -> float:
-    """The dual objective where the only term of the weights is the function norm: its conjugate is u'gram u / 4."""
+    """The dual objective if the only term on the weights is the function norm, with conjugate u'gram u / 4."""
     total, cost, error = start.total, start.cost(parts), start.error
     size, round_off = abs(cost), start.round_off(parts)
     if parts.function_forms:
@@ -103,12 +109,12 @@ def _function_bound(parts: NormalForm, start: ScoreDual) -> float:
         pull = parts.function_grad(h)
         error += sum(scaled.grad_error(h) for scaled in parts.function_forms)
         error += UNIT * (float(np.linalg.norm(total)) + float(np.linalg.norm(pull)))
-        total = total + pull  # taken at the gradient, where the conjugate is the value
+        total = total + pull  # these dual points are gradients, where the conjugate equals the value
         its_cost = sum(scaled.value(h) for scaled in parts.function_forms)
         cost, size = cost + its_cost, size + its_cost
     product = parts.model.adjoint(total)
     square = float(np.vdot(total, product)) / (4.0 * parts.rkhs)
-    # the round-off in total'gram total (|gram_ij|^2 <= gram_ii gram_jj), and what an error in the total changes in it
+    # the round-off in total'gram total (|gram_ij|^2 <= gram_ii gram_jj), and the effect of an error in the total
     diagonal = np.maximum(parts.model.design.diagonal(), 0.0)
     inexact = UNIT * float(np.sum(diagonal @ total**2)) + parts.model.slack * float(np.sum(total**2))
     inexact += error * (2.0 * float(np.linalg.norm(product)) + error * float(diagonal.sum()))
@@ -119,13 +125,13 @@ def _function_bound(parts: NormalForm, start: ScoreDual) -> float:
 def _score_dual(
     parts: NormalForm, theta: Array, b: Array, scores: Array, dual: Dual, objective: float
 ) -> ScoreDual | None:
-    """Dual points of the score terms in the domains of their conjugates, with the sums the intercept asks for."""
+    """Dual points of the score terms in the domains of their conjugates, with the sums that the intercept requires."""
     points = [dual_point(piece, scores, dual.get(piece.number)) for piece in parts.score_pieces]
     if _ignore_common_shifts(points):
-        # losses that only see differences between classes cannot balance what is common to all classes
+        # losses of differences between classes cannot balance a part that is common to all classes
         scores = scores - scores.mean(axis=1, keepdims=True)
-    # far from the optimum the other terms may pull harder than the losses can balance: then take less of them
-    for share in (1.0, 0.5, 0.1, 0.0) if parts.model.intercept else (1.0,):
+    # far from the optimum, the losses may not be able to balance the other terms: then use a part of these
+    for share in SHARES if parts.model.intercept else (1.0,):
         taken = [u if isinstance(p.atom, Loss) else share * u for p, u in zip(parts.score_pieces, points, strict=True)]
         found = _balanced(parts, theta, share * scores, taken)
         if found is not None:
@@ -139,11 +145,12 @@ def _score_dual(
 
 
 def _with_errors(parts: NormalForm, start: ScoreDual, b: Array, objective: float) -> ScoreDual | None:
-    """The dual points with the round-off in their total, and what their imbalance costs; None if it is no round-off.
+    """Add the round-off in the total and the cost of the imbalance; None if the imbalance exceeds round-off.
 
-    Column sums r that are not zero add r'b* to the bound, with the intercepts b* of the optimum. These are taken to be
-    within ``REACH`` times the size of the scores without intercept, or of a score that changes the objective by its own
-    size, of the intercepts b. Such a score may come from a column far from zero, whose mean the intercept takes away.
+    Nonzero column sums r add r'b* to the bound, where b* are the intercepts of the optimum. These are assumed to be
+    within a distance of b that is ``REACH`` times the larger of two sizes: the scores without intercept, and a score
+    that changes the objective by about its own size. Such a score may come from a column far from zero, whose mean the
+    intercept cancels.
     """
     error = sum(scaled.grad_error(start.scores) for scaled in parts.score_forms)
     if len(start.points) + len(parts.score_forms) > 1:
@@ -164,9 +171,9 @@ def _with_errors(parts: NormalForm, start: ScoreDual, b: Array, objective: float
 
 
 def _largest_mean(parts: NormalForm, unit: float, objective: float) -> float:
-    """The largest mean score of one column, at a weight that changes some score by the unit beside its mean.
+    """The largest mean score of one column, for a weight that changes the deviations of its scores by the unit.
 
-    No weight of a minimiser costs more than the objective: lam |w| or mu w^2 with its absolute value and its ridge.
+    The weight is also limited by its penalties: at a minimiser, neither lam |w| nor mu w^2 exceeds the objective.
     """
     means, deviations = parts.column_means
     most = np.divide(unit, deviations, out=np.zeros_like(means), where=deviations > 0)
@@ -179,7 +186,7 @@ def _largest_mean(parts: NormalForm, unit: float, objective: float) -> float:
 
 
 def _total(parts: NormalForm, scores: Array, points: Sequence[Array]) -> Array:
-    """The derivative of the score terms by the scores."""
+    """The derivative of the score terms with respect to the scores."""
     total = sum((scaled.grad(scores) for scaled in parts.score_forms), np.zeros_like(scores))
     for piece, u in zip(parts.score_pieces, points, strict=True):
         total = total + piece.adjoint(u)
@@ -189,7 +196,7 @@ def _total(parts: NormalForm, scores: Array, points: Sequence[Array]) -> Array:
 def _balanced(
     parts: NormalForm, theta: Array, scores: Array, points: list[Array], exactly: bool = False
 ) -> ScoreDual | None:
-    """The dual points with the first loss moved so that all columns sum to zero, if it can."""
+    """The dual points, with that of one loss moved so that all columns sum to zero; None if that is impossible."""
     total = _total(parts, scores, points)
     if not parts.model.intercept or (not exactly and _in_balance(total)):
         return ScoreDual(theta, scores, tuple(points), total)
@@ -206,8 +213,8 @@ def _balanced(
 
 def _ignore_common_shifts(points: list[Array]) -> bool:
     """Whether all dual points sum to zero over several classes."""
-    return all(u.shape[1] > 1 and np.all(np.abs(u.sum(axis=1)) <= 1e-9 * np.abs(u).sum(axis=1)) for u in points)
+    return all(u.shape[1] > 1 and np.all(np.abs(u.sum(axis=1)) <= ZERO_ROW * np.abs(u).sum(axis=1)) for u in points)
 
 
 def _in_balance(total: Array) -> bool:
-    return bool(np.all(np.abs(total.sum(axis=0)) <= 1e-12 * np.abs(total).sum(axis=0)))
+    return bool(np.all(np.abs(total.sum(axis=0)) <= IN_BALANCE * np.abs(total).sum(axis=0)))

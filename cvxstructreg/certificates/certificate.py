@@ -1,14 +1,15 @@
-"""Certificates: how far a point is from the optimum, from the point (and a dual point) alone.
+"""Certificates: how far a point is from the optimum, computed only from the point and an optional dual point.
 
-This module knows no solver. It builds a feasible dual point (see :mod:`cvxstructreg.certificates.bounds`) and reports
+This module does not depend on any solver. It builds a feasible dual point (see :mod:`cvxstructreg.certificates.bounds`)
+and reports one of these:
 
 - ``duality_gap``: objective minus dual objective, an upper bound of the distance of the objective from its minimum;
-- ``strong_convexity``: the same kind of bound from a subgradient s, ||s||^2 / (2 mu), where some term has no
-  conjugate but the objective is mu-strongly convex;
-- ``kkt``: no bound, only how far the optimality conditions are from holding.
+- ``strong_convexity``: a bound of the same kind, ||s||^2 / (2 mu) with a subgradient s, if some term has no conjugate
+  but the objective is mu-strongly convex;
+- ``kkt``: no bound, only a measure of the violation of the optimality conditions.
 
-What round-off may have changed is charged to the bound (:mod:`cvxstructreg.numerics.round_off`). So a gap is never
-smaller than the round-off of the two numbers it is the difference of, and a negative gap means that a formula is wrong.
+Possible round-off is subtracted from the bound (:mod:`cvxstructreg.numerics.round_off`). So a gap is never smaller than
+the round-off in objective and bound, and a negative gap means that a formula is wrong.
 """
 
 from __future__ import annotations
@@ -32,13 +33,16 @@ from cvxstructreg.reductions.reduction import Point
 if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem
 
-#: A gap is measured relative to the objective, but never to less than this part of its value at the null point.
+#: A gap is measured relative to the objective, or to this part of the objective at the null point if that is larger.
 SCALE_FLOOR = 1e-3
-#: A perfect fit leaves nothing but round-off, to which no gap can be compared. So the floor is also this part of the
-#: objective with zero weights and the best intercept, and of the objective with zero scores (about eps^2).
+#: After a perfect fit, the objective is only round-off, and gaps relative to it mean nothing. So the scale is also at
+#: least FIT_FLOOR times the objective with zero weights and the best intercept, and ROUND_OFF_FLOOR (about eps^2) times
+#: the objective with zero scores.
 FIT_FLOOR, ROUND_OFF_FLOOR = 1e-12, 1e-24
-#: A bound above the objective by more than this part of it means that a formula is wrong.
-ACCUSED = 1e-9
+#: A bound above the objective by more than this part of the scale means that a formula is wrong.
+WRONG = 1e-9
+#: A bound above the objective by less than that is round-off. The gap is then this multiple of the difference.
+SAFETY = 10.0
 
 
 class WrongBoundError(ValueError):
@@ -77,7 +81,7 @@ class Certificate:
         return self.residual if self.kind == "kkt" else self.relative_gap
 
     def status(self, tol: float) -> str | None:
-        """What the point may be called: "optimal" if its gap is proved, "stationary" if only a residual is; or None."""
+        """The status: "optimal" if the gap is within ``tol``, "stationary" if only the residual is, else None."""
         if not 0.0 <= self.error <= tol:
             return None
         return "stationary" if self.kind == "kkt" else "optimal"
@@ -97,14 +101,14 @@ def certify_point(
     sweeps: int = 200,
     tol: float = 0.0,
 ) -> Certificate:
-    """The certificate of ``(theta, b)``, with a dual point by term number where one is known.
+    """The certificate of ``(theta, b)``, with known dual points keyed by term number.
 
-    ``known_bound`` is a lower bound of the optimum that an earlier dual point of the same problem has proved.
-    ``sweeps`` limits the search for the dual points of group norms and the like, which also ends where it cannot gain
-    more than a tenth of the relative gap ``tol``.
+    ``known_bound`` is a lower bound of the optimum, proved by an earlier dual point of the same problem. ``sweeps``
+    limits the search for dual points of group norms and similar terms. The search also ends when it cannot gain more
+    than a tenth of the relative gap ``tol``.
     """
     centred = Centring.apply(problem)
-    if centred is not None:  # where no digits are lost
+    if centred is not None:  # centred data avoid cancellation
         lowered = centred.lower(Point(theta, b))
         problem, theta, b = centred.problem, lowered.theta, lowered.b
     scores = problem.model.scores(theta, b)
@@ -124,7 +128,7 @@ def certify_point(
 
 
 def from_known_bound(problem: Problem, theta: Array, b: Array, known_bound: float) -> Certificate:
-    """The certificate by a bound that is known already, or by 0 where no term is negative: without any search."""
+    """The certificate from a known bound, or from the bound 0 if no term can be negative, without any search."""
     objective = problem.value_at(theta, b)
     bound = 0.0 if known_bound == -np.inf and _is_nonnegative(problem) else known_bound
     found = _from_bound(problem, "duality_gap", objective, bound) if np.isfinite(objective) else None
@@ -132,18 +136,18 @@ def from_known_bound(problem: Problem, theta: Array, b: Array, known_bound: floa
 
 
 def _from_bound(problem: Problem, kind: str, objective: float, bound: float) -> Certificate | None:
-    """The certificate by a lower bound, or by the bound 0 if that says more; None if there is no bound."""
+    """The certificate from a lower bound, or from the bound 0 if that is better; None if there is no bound."""
     scale = objective_scale(problem, objective)
     if bound < 0.0 and (bound > -np.inf or objective < scale) and _is_nonnegative(problem):
-        bound = 0.0  # without any other bound this is said of good fits only
+        bound = 0.0  # without any other bound, 0 is used only for good fits
     if bound == -np.inf:
         return None
     gap = objective - (bound - UNIT * abs(objective))
-    if gap < -ACCUSED * scale:
+    if gap < -WRONG * scale:
         _refuse_wrong_bound(problem, objective, bound, scale)
         return None
-    if gap < 0.0:  # some formula is not as accurate as was charged: charge ten times what was seen
-        gap = -10.0 * gap
+    if gap < 0.0:  # round-off was larger than estimated
+        gap = -SAFETY * gap
     gap = float(gap)
     return Certificate(kind, objective, objective - gap, gap, gap / scale)
 
@@ -158,24 +162,24 @@ def _without_bound(
 def _refuse_wrong_bound(problem: Problem, objective: float, bound: float, scale: float) -> None:
     """Raise if a bound above the objective can only come from a wrong formula.
 
-    Atoms of this package are tested against their definitions. If there are no others, numbers of very different sizes
-    have cost more digits than was charged, and the bound is dropped.
+    Atoms of this package are tested against their definitions. If there are no other atoms, numbers of very different
+    sizes have caused more round-off than estimated, and the bound is discarded.
     """
-    foreign = sorted({type(t.atom).__name__ for t in problem.terms if not _is_our_own(t.atom)})
+    foreign = sorted({type(t.atom).__name__ for t in problem.terms if not _is_built_in(t.atom)})
     if foreign:
         raise WrongBoundError(
             f"the lower bound {bound:.9g} is above the objective {objective:.9g} (by {(bound - objective) / scale:.1e} "
             f"of it), so a formula is wrong: conj, dual_norm, prox, value or expr of {' or '.join(foreign)}. "
-            f"Run each through cvxstructreg.testing.check_atom(atom, shape)"
+            f"Check each with cvxstructreg.testing.check_atom(atom, shape)"
         )
 
 
-def _is_our_own(atom: object) -> bool:
+def _is_built_in(atom: object) -> bool:
     return type(atom).__module__.split(".")[0] == __name__.split(".")[0]
 
 
 def objective_scale(problem: Problem, objective: float) -> float:
-    """What gaps are divided by: the objective, but at least a small part of its value at the null point."""
+    """The scale of relative gaps: the objective, but at least a small part of its value at the null point."""
     null = null_point(problem)
     pairs = ((SCALE_FLOOR, null.objective), (FIT_FLOOR, null.with_intercept), (ROUND_OFF_FLOOR, null.with_zero_scores))
     floors = (part * abs(value) for part, value in pairs if np.isfinite(value))

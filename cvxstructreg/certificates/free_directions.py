@@ -1,7 +1,8 @@
-"""Directions of the weights that nothing penalises, and the exact minimisation over them.
+"""Directions of the weights without penalty, and the exact minimisation over them.
 
-Along such a direction, as along the intercept, the dual point of the losses must be in balance. Minimising the smooth
-terms exactly over all of them, at fixed other weights, brings that about to round-off.
+A feasible dual point of the losses must be *in balance*: its products with the scores of such a direction, and with
+constants if there is an intercept, are zero. Minimising the smooth terms exactly over these directions, with all other
+weights fixed, gives a gradient in balance up to round-off.
 """
 
 from __future__ import annotations
@@ -14,18 +15,23 @@ from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 
-#: More free numbers than this are not minimised over.
+#: The largest number of free coordinates for this minimisation.
 MOST_FREE = 500
-#: Newton steps at most; the shortest step that is tried; and a gradient, relative to the sum that it is, that is zero.
-MOST_STEPS, SHORTEST, BALANCED = 50, 1e-10, 1e-14
-#: Steps in a row, at most, that neither lower the value by more than this part of it nor halve the gradient.
+#: The largest number of Newton steps, and the smallest step size.
+MOST_STEPS, SHORTEST = 50, 1e-10
+#: A gradient is zero if it is below this part of the sum of the absolute values that it adds up.
+BALANCED = 1e-14
+#: The solver stops after MOST_IDLE steps that neither lower the value by more than ROUND_OFF times its size nor halve
+#: the gradient.
 MOST_IDLE, ROUND_OFF = 3, 4.0 * float(np.finfo(float).eps)
-#: The longest step, in scores: where losses are flat to the last digit, Newton steps overflow.
+#: The longest step in scores: where losses are numerically flat, Newton steps would overflow.
 LONGEST = 1e100
-#: Scores of a direction below this part of the vectors that add up to them are round-off.
+#: Scores of a direction are round-off below this part of the sizes of the columns that add up to them.
 CANCELLED = 1e-12
-#: Eigenvalues that are zero, relative to the largest, and entries of vectors of length one that are.
+#: Eigenvalues below NULL, relative to the largest, and entries of unit vectors below NO_ENTRY count as zero.
 NULL, NO_ENTRY = 1e-12, 1e-13
+#: Singular values of a Newton system below this, relative to the largest, count as zero.
+SINGULAR = 1e-13
 
 
 def free_directions(parts: NormalForm, theta: Array) -> Array | None:
@@ -51,10 +57,10 @@ def free_directions(parts: NormalForm, theta: Array) -> Array | None:
 
 
 def unpenalised(parts: NormalForm, held: NDArray[np.bool_]) -> Array:
-    """An orthonormal basis of the directions that no quadratic term, no piece and none of the held weights sees."""
+    """An orthonormal basis of the directions without quadratic term or piece, and with zero ``held`` weights."""
     values, vectors = np.linalg.eigh(parts.coverage + np.diag(held.astype(float)))
     basis = vectors[:, values <= NULL * values[-1]]
-    basis[np.abs(basis) <= NO_ENTRY] = 0.0  # round-off, which would be seen where the other weights have no data
+    basis[np.abs(basis) <= NO_ENTRY] = 0.0  # round-off, which would matter if the other weights have no data
     return np.asarray(basis)
 
 
@@ -62,16 +68,16 @@ def _held_by_separable(parts: NormalForm, theta: Array) -> NDArray[np.bool_]:
     part = parts.separable
     assert part is not None
     bounded = np.isfinite(part.lower) & np.isfinite(part.upper)
-    # with one bound only, a weight that is strictly inside moves freely
+    # with a single bound, a weight strictly inside moves freely
     at_bound = (theta <= part.lower) | (theta >= part.upper)
     held = (part.weights > 0) | bounded | (at_bound & (np.isfinite(part.lower) | np.isfinite(part.upper)))
     return np.asarray(np.broadcast_to(held, theta.shape).all(axis=1))
 
 
 def refit(parts: NormalForm, theta: Array, b: Array, start: Array, directions: Array) -> tuple[Array, Array, Array]:
-    """(theta + directions a, b', its scores) with a and b' minimising the smooth terms: a damped Newton method.
+    """Minimise the smooth terms over theta + directions a and the intercepts, by a damped Newton method.
 
-    ``start`` are the scores at (theta, b).
+    ``start`` are the scores at (theta, b). Returns the weights, the intercepts and the scores.
     """
     columns, directions = _unit_columns(parts, directions)
     q, m = directions.shape[1], columns.shape[1]
@@ -115,11 +121,11 @@ def refit(parts: NormalForm, theta: Array, b: Array, start: Array, directions: A
 def linearised(
     parts: NormalForm, theta: Array, scores: Array, directions: Array
 ) -> tuple[Array, Array, list[Array]] | None:
-    """(theta', scores', points): the dual points after one more Newton step, along which all terms are linear.
+    """(theta', scores', points): the dual points after one more Newton step, with linearised gradients.
 
-    The points of the pieces are u - H p, with H the Hessian at the scores and p the change of the scores. They are in
-    balance along all directions up to the round-off of a linear system, whereas gradients are in balance only as far as
-    the Newton method has converged. None if a piece cannot give its Hessian.
+    The dual points of the pieces are u - H p, where H is the Hessian at the scores and p the change of the scores. They
+    are in balance along all directions up to the round-off of a linear system, whereas gradients are in balance only as
+    far as the Newton method has converged. None if a piece has no Hessian.
     """
     columns, directions = _unit_columns(parts, directions)
     q = directions.shape[1]
@@ -145,14 +151,14 @@ def linearised(
 
 
 def visible(parts: NormalForm, directions: Array) -> tuple[Array, Array]:
-    """The scores of the directions that change them by more than round-off, and these directions."""
+    """The directions that change the scores by more than round-off, preceded by their scores."""
     columns = np.asarray(parts.model.design @ directions)
     kept = np.linalg.norm(columns, axis=0) > CANCELLED * (parts.column_norms @ np.abs(directions))
     return columns[:, kept], directions[:, kept]
 
 
 def _unit_columns(parts: NormalForm, directions: Array) -> tuple[Array, Array]:
-    """The scores of the directions, and of the intercept if there is one, and the directions: scores of length one."""
+    """The scores of the directions and of the intercept, and the directions, scaled to scores of length one."""
     columns = np.zeros((parts.model.n_rows, 0))
     if directions.shape[1]:
         columns, directions = visible(parts, directions)
@@ -165,7 +171,7 @@ def _unit_columns(parts: NormalForm, directions: Array) -> tuple[Array, Array]:
 
 
 def _value(parts: NormalForm, theta: Array, scores: Array, q: int) -> float:
-    """The smooth terms of the scores, and the quadratic terms of the weights if these are moved."""
+    """The smooth terms on the scores, plus the quadratic terms on the weights if these move."""
     total = sum(piece.value(scores) for piece in parts.score_pieces)
     total += sum(form.value(scores) for form in parts.score_forms)
     return float(total + parts.quadratic_value(theta) if q else total)
@@ -186,7 +192,8 @@ def _newton_step(parts: NormalForm, columns: Array, directions: Array, scores: A
     if flat.size == 1:
         step = gradient / flat if flat[0, 0] > 0 else np.zeros_like(gradient)
     else:
-        step = np.asarray(np.linalg.lstsq((flat + flat.T) / 2, gradient.ravel(), rcond=1e-13)[0].reshape(m, k), float)
+        solved = np.linalg.lstsq((flat + flat.T) / 2, gradient.ravel(), rcond=SINGULAR)[0]
+        step = np.asarray(solved.reshape(m, k), float)
     longest = float(np.abs(step).max(initial=0.0))
     if not np.isfinite(longest):
         return np.zeros_like(gradient)
@@ -194,7 +201,7 @@ def _newton_step(parts: NormalForm, columns: Array, directions: Array, scores: A
 
 
 def _add_to_each_output(hessian: Array, block: Array) -> None:
-    """The same m x m block for each of the k outputs."""
+    """Add the same m x m block for each of the k outputs."""
     for j in range(hessian.shape[1]):
         hessian[:, j, :, j] += block
 

@@ -1,11 +1,12 @@
-"""How far the optimality conditions are from holding, where no bound of the objective can be had.
+"""The violation of the optimality conditions, for problems without a bound of the objective.
 
-The measure is one proximal gradient step. With g the gradient of the smooth terms and R the sum of the others,
+The measure is the length of one proximal gradient step. With g the gradient of the smooth terms and R the sum of the
+other terms,
 
-    residual = ||w - prox_tR(w - t g)|| / max(||w||, t ||g||),    t ||g|| about ||w||,
+    residual = ||w - prox_tR(w - t g)|| / max(||w||, t ||g||),    t ||g|| about ||w||.
 
-which is 0 at an optimum and nowhere else, and does not change with the units of the objective or of the weights. The
-dual guess of a single penalty is thus minus the gradient. The prox of a sum of penalties is found by dual steps.
+The residual is zero exactly at an optimum, and does not depend on the units of the objective or of the weights. The
+dual point of a single penalty is thus minus the gradient. The prox of a sum of penalties is computed by dual steps.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.momentum import Momentum
 from cvxstructreg.runtime import deadline
 
-#: Dual steps for the prox of a sum; and the relative change that ends them.
+#: The largest number of dual steps for the prox of a sum, and the relative change that ends them.
 MOST_STEPS, SETTLED = 2000, 1e-13
+#: The step size for a first dual point, relative to the ratio of dual to primal scale: nearly a subgradient.
+FIRST_STEP = 1e4
 
 
 def kkt_residual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> float:
-    """The relative violation of the optimality conditions at (theta, b), with dual points where they are known."""
+    """The relative violation of the optimality conditions at (theta, b), using known dual points."""
     scores = parts.model.scores(theta, b)
     total = sum((scaled.grad(scores) for scaled in parts.score_forms), np.zeros_like(scores))
     worst = 0.0
@@ -43,12 +46,12 @@ def kkt_residual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> float
 
 
 def _score_point(piece: Piece, z: Array, given: Array | None) -> tuple[Array, float]:
-    """A dual point of a term of the scores, and how far it is from being a subgradient at z."""
+    """A dual point of a term on the scores, and its distance from being a subgradient at z."""
     if piece.is_smooth:
         return piece.grad(z), 0.0
     size = float(np.linalg.norm(z)) or 1.0
     if given is None:
-        tau = 1e4 * piece.scale / size
+        tau = FIRST_STEP * piece.scale / size
         given = piece.prox_conj(tau * z, tau)[0]
     tau = (float(np.linalg.norm(given)) or piece.scale) / size
     u, x = piece.prox_conj(given + tau * z, tau)
@@ -63,13 +66,13 @@ def _step_residual(parts: NormalForm, theta: Array, gradient: Array, dual: Dual)
     step = size / steepness if size > 0.0 and steepness > 0.0 else 1.0
     moved = _prox_of_sum(parts, theta - step * gradient, step, dual)
     whole = max(size, step * steepness)
-    if whole == 0.0:  # nothing pulls on zero weights: only dual points, which then cancel, have a size
+    if whole == 0.0:  # zero weights and zero gradient: only the dual points, which cancel, have a size
         whole = step * max((float(np.linalg.norm(q)) for q in dual.values()), default=0.0)
     return _ratio(float(np.linalg.norm(theta - moved)), whole)
 
 
 def _prox_of_sum(parts: NormalForm, v: Array, t: float, dual: Dual) -> Array:
-    """argmin_x  t R(x) + 1/2 ||x - v||^2 over all terms of the weights that are not quadratic."""
+    """argmin_x  t R(x) + 1/2 ||x - v||^2, where R is the sum of all terms on the weights that are not quadratic."""
     pieces, part = parts.weight_pieces, parts.separable
 
     def primal(points: list[Array]) -> Array:
@@ -81,7 +84,7 @@ def _prox_of_sum(parts: NormalForm, v: Array, t: float, dual: Dual) -> Array:
     if len(pieces) == 1 and pieces[0].K is None and part is None:
         return pieces[0].atom.prox(v, t * pieces[0].scale)
     points = [dual.get(p.number, np.zeros_like(p.forward(v))) for p in pieces]
-    if parts.piece_norm <= np.sqrt(np.finfo(float).tiny):  # maps without entries, as of a graph without edges
+    if parts.piece_norm <= np.sqrt(np.finfo(float).tiny):  # maps without entries, such as a graph without edges
         return primal(points)
     trial, momentum, step = points, Momentum(points), 1.0 / (t * parts.piece_norm)
     for _ in range(MOST_STEPS):
@@ -97,7 +100,7 @@ def _prox_of_sum(parts: NormalForm, v: Array, t: float, dual: Dual) -> Array:
 
 
 def _ratio(part: float, whole: float) -> float:
-    """part / whole, 0 if both are, and infinite for a part of nothing."""
+    """part / whole; 0 if both are zero, and infinite if only the whole is."""
     if part == 0.0:
         return 0.0
     return part / whole if whole > 0.0 else np.inf

@@ -1,10 +1,10 @@
-"""Problems without a minimiser: directions along which the objective falls forever.
+"""Problems without a minimiser: directions along which the objective decreases forever.
 
-The logistic and the multinomial loss approach their infimum without reaching it. If some direction of the weights
-separates the classes (on every row the score of the own class does not fall behind any other, on some row it gains) and
-no penalty grows along it, then the objective has an infimum but no minimiser: weights run off to infinity.
+The logistic and the multinomial loss approach their infimum without reaching it. A direction of the weights separates
+the classes if, on every row, the score of the true class loses against no other class, and gains on some row. If no
+penalty grows along such a direction, the objective has an infimum but no minimiser, and the weights diverge.
 
-Such a direction is found by a linear program over the directions that nothing penalises.
+A linear program over the directions without penalty finds such a direction.
 """
 
 from __future__ import annotations
@@ -24,30 +24,33 @@ from cvxstructreg.numerics.arrays import Array
 if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem
 
-#: Up to so many entries the linear program is always solved; beyond, only if some score is at least this large.
+#: The linear program is always solved up to SMALL entries, and beyond only if some score is at least LARGE_SCORE.
 SMALL, LARGE_SCORE = 200_000, 8.0
-#: A gain counts from here on, where all weights of the direction are at most one; a loss up to here is round-off.
+#: The smallest gain that counts, if all coordinates of the direction are at most one, and the largest loss, relative to
+#: the gain, that is round-off.
 LEAST_GAIN, ROUND_OFF = 1e-6, 1e-9
+#: The number of features that a message names.
+SHOWN = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Escape:
-    """A direction (theta, b) along which the objective falls forever."""
+    """A direction (theta, b) along which the objective decreases forever."""
 
     theta: Array
     b: Array
 
     def in_words(self, names: tuple[str, ...] | None) -> str:
-        """The largest weights of the direction by their names or numbers."""
+        """The features with the largest weights of the direction, by name or number."""
         sizes = np.abs(self.theta).max(axis=1)
-        largest = [int(j) for j in np.argsort(-sizes, kind="stable")[:3] if sizes[j] > 0]
+        largest = [int(j) for j in np.argsort(-sizes, kind="stable")[:SHOWN] if sizes[j] > 0]
         shown = ", ".join(names[j] if names else str(j) for j in largest)
         more = ", ..." if np.count_nonzero(sizes) > len(largest) else ""
         return f"features {shown}{more}" if shown else "the intercept"
 
 
 def escape(problem: Problem, theta: Array, b: Array) -> Escape | None:
-    """A direction along which the objective falls forever from (theta, b); None if none was found.
+    """A direction along which the objective decreases forever from (theta, b); None if none was found.
 
     Examples
     --------
@@ -66,7 +69,7 @@ def escape(problem: Problem, theta: Array, b: Array) -> Escape | None:
         return None
     free = _unpenalised(parts)
     if free is None or free.shape[1] == 0:
-        return None  # the intercept alone separates nothing, as no class is empty
+        return None  # the intercept alone cannot separate the classes, since no class is empty
     scores = parts.model.scores(theta, b)
     if scores.shape[0] * free.shape[1] > SMALL and float(np.abs(scores).max()) < LARGE_SCORE:
         return None
@@ -75,13 +78,13 @@ def escape(problem: Problem, theta: Array, b: Array) -> Escape | None:
 
 
 def _grows(parts: NormalForm, theta: Array) -> bool:
-    """Whether some term of the weights grows along a direction: the basis of the free ones is only nearly free."""
+    """Whether some term on the weights grows along a direction, since the basis is unpenalised only up to round-off."""
     by_form = any(scaled.form.sees(theta) for scaled in parts.weight_forms)
     return by_form or any(piece.sees(theta) for piece in parts.weight_pieces)
 
 
 def _unpenalised(parts: NormalForm) -> Array | None:
-    """A basis (d x q) of the directions that neither quadratic terms nor absolute values nor pieces see."""
+    """A basis (d x q) of the directions that no quadratic term, L1 term or piece penalises; None if too large."""
     d = parts.model.n_weights
     held = parts.ridge > 0
     if parts.separable is not None:
@@ -99,8 +102,8 @@ def _unpenalised(parts: NormalForm) -> Array | None:
 
 
 def _separating(parts: NormalForm, free: Array) -> Escape | None:
-    """The direction of the largest total gain whose coordinates are at most one, by a linear program."""
-    from scipy.optimize import linprog  # needed rarely, and slow to import
+    """The direction with the largest total gain whose coordinates are at most one, by a linear program."""
+    from scipy.optimize import linprog  # rarely needed, and slow to import
 
     k = parts.n_outputs
     columns, free = visible(parts, free)
@@ -127,7 +130,7 @@ def _separating(parts: NormalForm, free: Array) -> Escape | None:
 
 
 def _gains(loss: Loss, columns: Array) -> sp.csr_array:
-    """For each row and each other class, by how much the own class gains, as a matrix of the (m, k) coefficients."""
+    """The gain of the true class over each other class on each row, as a matrix acting on the (m, k) coefficients."""
     counted = np.asarray(loss.sample_weight) > 0
     labels, columns = np.asarray(loss.y)[counted], columns[counted]
     if labels.shape[1] == 1:
@@ -143,7 +146,7 @@ def _gains(loss: Loss, columns: Array) -> sp.csr_array:
 
 
 def _inside_bounds(parts: NormalForm, free: Array, size: int) -> tuple[list[sp.csr_array], list[tuple[float, float]]]:
-    """Rows r with r'x <= 0 that keep the direction inside one-sided bounds, and the box of the coordinates."""
+    """Constraints r'x <= 0 that keep the direction inside the bounds of the weights, and the box of the coordinates."""
     part, k = parts.separable, parts.n_outputs
     sides = [(-1.0, 1.0)] * size
     if part is None or not part.bounded:

@@ -1,7 +1,7 @@
-"""The best point without structure: zero weights, the best intercept, and the best weights that nothing penalises.
+"""The null point: zero weights, the best intercept, and the best values of weights without penalty.
 
-Solvers start there, and gaps are measured against the objective there. Both then stay the same when a constant is added
-to the targets, or to a column of the data beside an intercept.
+Solvers start at the null point, and gaps are measured relative to the objective there. Both do not change when a
+constant is added to the targets or, in a model with an intercept, to a column of the data.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem
 
 
-#: A fit is perfect if it leaves no more than this part of the objective.
+#: A fit is perfect if it reduces the objective to this part or less.
 PERFECT = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
 class NullPoint:
-    """Weights, intercept and objective of the null point, and two objectives that say how good a fit can be.
+    """Weights, intercept and objective of the null point, and two more objectives for the scale of gaps.
 
-    ``with_intercept`` is the objective at zero weights with the best intercept, ``with_zero_scores`` that at zero.
+    ``with_intercept`` is the objective at zero weights and the best intercept, and ``with_zero_scores`` is the
+    objective at zero weights and intercepts.
     """
 
     theta: Array
@@ -41,7 +42,7 @@ class NullPoint:
 
 
 def null_point(problem: Problem) -> NullPoint:
-    """The null point of a problem, found once; zero is moved into the bounds of the weights, if there are any.
+    """The null point of a problem, computed once; with bounds, zero weights are moved into the bounds.
 
     Examples
     --------
@@ -53,7 +54,7 @@ def null_point(problem: Problem) -> NullPoint:
     """
     known = problem.__dict__.get("_null_point")
     if known is None:
-        with deadline.at_least(math.inf):  # it is kept, and half of it is of no use
+        with deadline.at_least(math.inf):  # the result is cached, so it must be complete
             known = problem.__dict__["_null_point"] = _find(problem)
     return cast("NullPoint", known)
 
@@ -68,7 +69,7 @@ def _find(problem: Problem) -> NullPoint:
     none = np.zeros((len(theta), 0))
     if parts.scores_are_smooth:
         if parts.model.intercept and len(parts.score_pieces) == 1 and isinstance(parts.score_pieces[0].atom, Loss):
-            guess = parts.score_pieces[0].atom.constants()[0]  # the best one already, without other terms
+            guess = parts.score_pieces[0].atom.constants()[0]  # the optimum if there are no other terms
             scores, b = scores + guess, b + guess
         _, b, scores = refit(parts, theta, b, scores, none)
     elif parts.model.intercept:
@@ -80,9 +81,9 @@ def _find(problem: Problem) -> NullPoint:
     if directions is not None and directions.shape[1]:
         moved, its_b, _ = refit(parts, theta, b, scores, directions)
         reached = problem.value_at(moved, its_b)
-        if reached < with_intercept:  # else weights on their way to infinity have met penalties by their round-off
+        if reached < with_intercept:  # otherwise the weights diverge, and round-off in their penalties dominates
             value = reached
-            if value > PERFECT * with_intercept:  # else they may be on their way as well: no place to start
+            if value > PERFECT * with_intercept:  # otherwise the weights may diverge, and are no good start
                 theta, b = moved, its_b
     return NullPoint(theta, b, value, with_intercept, at_zero)
 

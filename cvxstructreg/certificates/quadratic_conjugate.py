@@ -1,11 +1,11 @@
-"""How much the conjugate of a quadratic part costs at most, without solving a system with it exactly.
+"""An upper bound of the conjugate of a quadratic part, without an exact solution of a linear system.
 
 The conjugate of w'Mw is 1/4 u'M^-1 u. With M >= diag(ridge) it is at most 1/4 sum u_j^2 / ridge_j, which is far too
-much where a graph adds to the ridge. But any x proves
+large if a graph adds to the ridge. But any x proves
 
     u'M^-1 u = 2 u'x - x'Mx + r'M^-1 r <= u'x + r'x + sum r_j^2 / ridge_j,   r = u - Mx,
 
-and a few steps of conjugate gradients for Mx = u bring this close to the truth.
+and a few steps of conjugate gradients for Mx = u make this bound nearly tight.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from cvxstructreg.runtime import deadline
 if TYPE_CHECKING:
     from cvxstructreg.forms.normal_form import NormalForm
 
-#: Steps of conjugate gradients; and the largest diagonal, relative to the ridge, that so few of them can make use of.
+#: The number of conjugate gradient steps, and the largest diagonal, relative to the ridge, for which so few are useful.
 STEPS, MOST_GRAPH = 6, 50.0
-#: The steps end when the bound is proved to be tight up to this factor, as u'x is a bound from the other side.
+#: The steps end when the bound is proved to be tight up to this factor; u'x is a lower bound of u'M^-1 u.
 ENOUGH = 0.5
 
 
 def excess_cost(parts: NormalForm, excess: Array) -> float:
-    """At most 1/4 e'M^-1 e for the quadratic part M of the weights; e is zero where M has no ridge."""
+    """An upper bound of 1/4 e'M^-1 e for the quadratic part M on the weights; e must be zero where M has no ridge."""
     diagonal = refined_by(parts)
     if diagonal is not None and excess.any():
         return conjugate_bound(lambda p: 0.5 * parts.quadratic_grad(p), diagonal, parts.ridge, excess)
@@ -37,7 +37,7 @@ def excess_cost(parts: NormalForm, excess: Array) -> float:
 
 
 def refined_by(parts: NormalForm) -> Array | None:
-    """The diagonal of M where a few steps with it tell more than the ridge does; None where they do not."""
+    """The diagonal of M if a few conjugate gradient steps improve on the ridge bound; None if they do not."""
     known = parts.__dict__
     if "_refined_by" not in known:
         known["_refined_by"] = _refining_diagonal(parts)
@@ -55,7 +55,7 @@ def _refining_diagonal(parts: NormalForm) -> Array | None:
 
 
 def conjugate_bound(times: Callable[[Array], Array], diagonal: Array, ridge: Array, u: Array) -> float:
-    """An upper bound of 1/4 u'M^-1 u, summed over columns, for M >= diag(ridge) > 0 by its product and its diagonal.
+    """An upper bound of 1/4 u'M^-1 u, summed over columns, for M >= diag(ridge) > 0 given by products and diagonal.
 
     Examples
     --------

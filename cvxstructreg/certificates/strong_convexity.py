@@ -21,14 +21,14 @@ from cvxstructreg.numerics.round_off import UNIT
 if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem
 
-#: Relative accuracy of the default prox, which asks a cone solver.
+#: Relative accuracy of the default prox, which is computed by a conic solver.
 DEFAULT_PROX_ERROR = 1e-9
 
 
 def strong_convexity_bound(problem: Problem, theta: Array, b: Array) -> float:
-    """P(w+) - ||s||^2 / (2 mu); -inf where the form of the problem does not allow it.
+    """P(w+) - ||s||^2 / (2 mu); -inf if the problem does not have the required form.
 
-    It takes smooth terms of the scores, a strongly convex quadratic part and a single other term on the weights.
+    It requires smooth terms on the scores, a strongly convex quadratic part, and a single other term on the weights.
     """
     parts = problem.normal_form
     mu = 2.0 * float(parts.ridge.min())

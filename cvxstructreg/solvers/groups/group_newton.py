@@ -15,9 +15,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from cvxstructreg.certificates.bounds import ScoreDual
 from cvxstructreg.certificates.certificate import objective_scale
 from cvxstructreg.certificates.free_directions import refit
+from cvxstructreg.certificates.score_dual import ScoreDual
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.forms.row_selection import Selection
