@@ -153,8 +153,12 @@ STRENGTHS = {
 }
 
 OBJECTIVES = {
-    "no loss": (lambda: build(0.1 * csr.L1()), ValueError, "the objective has no loss: add one"),
-    "outputs": (lambda: build(csr.Logistic(Y) + csr.Multinomial(KINDS)), ValueError, r"numbers of outputs: \[1, 3\]"),
+    "no loss": (lambda: build(0.1 * csr.L1()), ValueError, "the objective has no loss; add one"),
+    "outputs": (
+        lambda: build(csr.Logistic(Y) + csr.Multinomial(KINDS)),
+        ValueError,
+        r"same number of outputs, got \[1, 3\]",
+    ),
     "string": (lambda: build("logistic"), TypeError, "an objective is a sum of atoms .* got str"),
     "list": (lambda: build([csr.Logistic(Y)]), TypeError, "an objective is a sum of atoms .* got list"),
     "class": (lambda: csr.Logistic(Y) + csr.L1, TypeError, "an objective is a sum of atoms .* got type"),

@@ -155,7 +155,7 @@ class TestCvxpyForm:
         assert variable in variables
         if variable == "v":  # no more than one for each row that counts
             assert variables["v"].shape[0] <= len(ROWS) + len(PAIRS)
-        with pytest.raises(ValueError, match="no weights yet"):
+        with pytest.raises(ValueError, match="has no weights"):
             problem.weights_of(program)
         accuracy = {"tol_gap_abs": 1e-9, "tol_gap_rel": 1e-9, "tol_feas": 1e-9}
         assert_allclose(program.solve(solver="CLARABEL", **accuracy), fast.objective, rtol=1e-7)

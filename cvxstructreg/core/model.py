@@ -1,4 +1,4 @@
-"""Models: how weights become scores."""
+"""Models map weights to scores."""
 
 from __future__ import annotations
 
@@ -25,10 +25,15 @@ from cvxstructreg.numerics.semidefinite import (
 from cvxstructreg.runtime.lazy import cached_property
 from cvxstructreg.runtime.memory import require_memory
 
-#: Weights of which at most one row in so many is not zero are multiplied with these rows of gram only.
+#: If at most one row in FEW_ROWS of the weights is nonzero, only these rows of gram are used in a product.
 FEW_ROWS = 4
-#: From so many stored entries on, a product with few columns takes these columns only, where they are at hand.
+#: From this many stored entries on, a product uses only the columns with nonzero weights, if these are few and the
+#: design is stored by columns.
 BY_COLUMNS = 100_000
+#: The largest part of nonzero weights for such a product, for a sparse and for a dense design.
+FEW_SPARSE, FEW_DENSE = 0.1, 0.4
+#: Rows that are compared at a time in the check of symmetry.
+ROWS_AT_ONCE = 512
 
 
 class Model:
@@ -45,7 +50,7 @@ class Model:
 
     @property
     def slack(self) -> float:
-        """design + slack I is positive semidefinite, if the design is a kernel matrix."""
+        """A number such that design + slack I is positive semidefinite, if the design is a kernel matrix."""
         return 0.0
 
     @property
@@ -58,7 +63,7 @@ class Model:
         return self
 
     def notes(self) -> tuple[str, ...]:
-        """What a user should know of the design, besides what the user has given."""
+        """Remarks about the design for ``describe()``."""
         return ()
 
     @property
@@ -77,18 +82,18 @@ class Model:
         return sp.csc_array(self.design) if sp.issparse(self.design) else np.asfortranarray(self.design)
 
     def scores(self, theta: Array, b: Array) -> Array:
-        """F = A theta + 1 b'; of sparse weights by the columns they use, if A is at hand by columns."""
+        """F = A theta + 1 b'; if few weights are nonzero and A is stored by columns, only their columns are used."""
         used = np.flatnonzero(theta[:, 0] if theta.shape[1] == 1 else theta.any(axis=1))
         if used.size == 0:
             return np.zeros((self.n_rows, theta.shape[1])) + b
-        entries, few = (self.design.nnz, 0.1) if sp.issparse(self.design) else (self.design.size, 0.4)
-        # on small data the whole product is as fast, and does not depend on what was solved before
+        entries, few = (self.design.nnz, FEW_SPARSE) if sp.issparse(self.design) else (self.design.size, FEW_DENSE)
+        # on small data the full product is as fast, and does not depend on earlier solves
         if entries >= BY_COLUMNS and "columns" in self.__dict__ and used.size <= few * self.n_weights:
             return np.asarray(self.columns[:, used] @ theta[used]) + b
         return np.asarray(self.design @ theta) + b
 
     def adjoint(self, u: Array) -> Array:
-        """A'u: the derivative by theta of <u, F>."""
+        """A'u: the derivative of <u, F> with respect to theta."""
         return np.asarray(self.design.T @ u)
 
     def __repr__(self) -> str:
@@ -103,7 +108,7 @@ class Linear(Model):
     Parameters
     ----------
     X : array or scipy.sparse of shape (n, d)
-        One row for each example. It is used as it is: a sparse X is never made dense.
+        One row for each example. A sparse X is never converted to a dense matrix.
     intercept : bool
         Whether there are free intercepts.
 
@@ -123,12 +128,12 @@ class Linear(Model):
 class Kernel(Model):
     """F = gram theta + 1 b', where gram is a symmetric positive semidefinite kernel matrix: v'gram v >= 0 for all v.
 
-    That gram is positive semidefinite makes the norm theta'gram theta convex, and so is a part of every certificate. It
-    is proved once, when a problem with this norm is first used, by a Cholesky factorisation (n^3 / 3 multiplications
-    and one more n x n matrix), or taken from the user who knows it. Round-off may make eigenvalues negative, down to
-    -1e-8 times the largest in double precision, or -1.2e-5 times the largest if gram is given in single precision. Such
-    a matrix is repaired: problems with the norm use ``gram + shift I`` (:meth:`convex`), with a
-    :class:`cvxstructreg.RepairedGramWarning`, and ``problem.describe()`` says so.
+    The norm theta'gram theta is convex only if gram is positive semidefinite, so certificates depend on it. This is
+    proved once, when a problem with this norm is first used, by a Cholesky factorisation (n^3 / 3 multiplications and
+    one more n x n matrix), unless the user asserts it with ``psd=True``. Round-off may make eigenvalues negative, down
+    to -1e-8 times the largest in double precision, or -1.2e-5 times the largest if gram is given in single precision.
+    Such a matrix is repaired: problems with the norm use ``gram + shift I`` (:meth:`convex`). A
+    :class:`cvxstructreg.RepairedGramWarning` and ``problem.describe()`` report the shift.
 
     Parameters
     ----------
@@ -137,14 +142,14 @@ class Kernel(Model):
     intercept : bool
         Whether there are free intercepts.
     psd : bool
-        Whether gram is known to be positive semidefinite by construction, as Gaussian and linear kernels are: then no
-        proof is made, and certificates hold under this condition. In single precision the proof is made nevertheless,
-        since round-off of that size makes such matrices indefinite.
+        Whether gram is known to be positive semidefinite by construction, such as a Gaussian or linear kernel. Then
+        this is not proved, and certificates are valid under this assumption. A matrix in single precision is always
+        checked, because its round-off makes such matrices indefinite.
 
     Attributes
     ----------
     shift : float
-        What was added to the diagonal of the given matrix; 0 unless :meth:`convex` made this model.
+        The number that was added to the diagonal of the given matrix; 0 unless :meth:`convex` created this model.
 
     Examples
     --------
@@ -157,7 +162,7 @@ class Kernel(Model):
     >>> Kernel(1.0 - np.abs(X - X.T)).require_psd()  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    ValueError: gram must be positive semidefinite, its smallest eigenvalue is -1.24 (largest 3.24); add at least ...
+    ValueError: gram must be positive semidefinite, but its smallest eigenvalue is -1.24 (largest 3.24); ...
     """
 
     name = "gram"
@@ -176,8 +181,8 @@ class Kernel(Model):
         self.round_off = round_off_of(np.asarray(gram).dtype if hasattr(gram, "__array__") else design.dtype)
         super().__init__(_symmetric(design, self.round_off), intercept)
         self.psd = bool(psd)
-        self.shift, self.repair = 0.0, ""  # what was added to the diagonal, and why
-        # Caches that threads may share: each is read once and replaced as a whole
+        self.shift, self.repair = 0.0, ""  # the number added to the diagonal, and the reason
+        # caches shared by threads: each is read once and replaced as a whole
         self._last: tuple[Array, Array] | None = None  # the last theta and gram theta
         self._spectrum: tuple[Array, Array] | None = None
         trusted = self.psd and self.round_off <= PSD_ROUND_OFF
@@ -190,11 +195,11 @@ class Kernel(Model):
         return self
 
     def for_terms(self, terms: Iterable[Any]) -> Model:
-        """The convex model if one of the terms is the function norm: no other gram makes that norm convex."""
+        """The convex model if one of the terms is the function norm, which is convex only for a semidefinite gram."""
         return self.convex() if any(term.target == "function" and term.scale > 0 for term in terms) else self
 
     def scores(self, theta: Array, b: Array) -> Array:
-        """F = gram theta + 1 b'; the last product is remembered, as certificates ask for it more than once."""
+        """F = gram theta + 1 b'; the last product is cached, because certificates use it more than once."""
         last = self._last
         if last is None or not np.array_equal(last[0], theta):
             self._last = last = theta.copy(), self.times(theta)
@@ -205,12 +210,12 @@ class Kernel(Model):
         return self.times(u)
 
     def times(self, v: Array) -> Array:
-        """gram v for an (n, k) array; a single column takes half the time of an ordinary product, by symmetry."""
+        """gram v for an (n, k) array; symmetry halves the time for a single column."""
         if not v.any():
             return np.zeros_like(v)
         if v.shape[1] > 1:
             used = np.flatnonzero(v.any(axis=1))
-            if FEW_ROWS * used.size <= len(v):  # gram is symmetric: its rows are its columns, and lie together
+            if FEW_ROWS * used.size <= len(v):  # by symmetry, rows replace columns; rows are contiguous in memory
                 return np.asarray((v[used].T @ self.design[used]).T)
             return np.asarray(self.design @ v)
         fortran = self.design if self.design.flags.f_contiguous else self.design.T
@@ -221,10 +226,10 @@ class Kernel(Model):
         self.convex()
 
     def convex(self) -> Kernel:
-        """This model if its matrix is positive semidefinite, else a repaired one, of ``gram + shift I``.
+        """This model if its matrix is positive semidefinite, else a repaired model with ``gram + shift I``.
 
-        All problems with the function norm use it. ``shift`` is about the size of the smallest eigenvalue, and the same
-        for every solver. ``ValueError`` if gram has negative eigenvalues beyond its round-off.
+        All problems with the function norm use the result. ``shift`` is about the size of the smallest eigenvalue, and
+        is the same for all solvers. Raises ``ValueError`` if gram has negative eigenvalues beyond round-off.
 
         Examples
         --------
@@ -256,8 +261,8 @@ class Kernel(Model):
         result._slack = result._noise()
         result.repair, remedy = proof.explanation(self.round_off)
         warnings.warn(
-            f"gram is not positive semidefinite: {result.repair}; gram + {proof.shift:.3g} I is used in its place. "
-            f"{remedy}, or add such a multiple of the identity to it",
+            f"gram is not positive semidefinite: {result.repair}; gram + {proof.shift:.3g} I is used instead. "
+            f"{remedy}, or add such a multiple of the identity to gram",
             RepairedGramWarning,
             stacklevel=3,
         )
@@ -267,18 +272,19 @@ class Kernel(Model):
         return float(self.design.trace())
 
     def _noise(self) -> float:
+        """The possible round-off in eigenvalues that should be zero."""
         return NOISE * max(self._trace(), 0.0)
 
     @property
     def slack(self) -> float:
-        """gram + slack I is positive semidefinite: what round-off has left of zero eigenvalues may be negative.
+        """A number such that gram + slack I is positive semidefinite; round-off may make zero eigenvalues negative.
 
-        A lower bound of the optimum that uses u'gram u + slack ||u||^2 holds for gram as for the matrices near it.
+        A lower bound of the optimum that uses u'gram u + slack ||u||^2 is valid for gram and for nearby matrices.
         """
         return self._noise() if self._slack is None else self._slack
 
     def notes(self) -> tuple[str, ...]:
-        """What was added to the diagonal, and why."""
+        """The number added to the diagonal, and the reason."""
         return (f"gram is the given matrix + {self.shift:.3g} I: {self.repair}",) if self.shift else ()
 
     def __repr__(self) -> str:
@@ -286,7 +292,7 @@ class Kernel(Model):
         return super().__repr__()[:-1] + shift + (", psd=True)" if self.psd else ")")
 
     def factor(self) -> Array:
-        """G with gram = G G': the same model in linear coordinates, theta = :meth:`lift` of them."""
+        """G with gram = G G': the design of the same model in linear coordinates; :meth:`lift` maps these to theta."""
         values, vectors = self._eigen()
         return np.asarray(vectors * np.sqrt(values))
 
@@ -296,11 +302,11 @@ class Kernel(Model):
         return np.asarray((vectors / np.sqrt(values)) @ v)
 
     def lower(self, theta: Array) -> Array:
-        """v = G'theta, the coordinates of theta."""
+        """v = G'theta, the linear coordinates of theta."""
         return np.asarray(self.factor().T @ theta)
 
     def _eigen(self) -> tuple[Array, Array]:
-        """The eigenvalues that are not round-off, and their vectors."""
+        """The eigenvalues above round-off, and their eigenvectors."""
         spectrum = self._spectrum
         if spectrum is None:
             _require_gram_memory(2 * self.n_rows, "the eigenvectors of gram")
@@ -310,7 +316,7 @@ class Kernel(Model):
                 raise not_psd(float(values[0]), top)
             if top == 0.0:
                 raise ValueError(ZERO_GRAM)
-            if -values[0] > NEGLIGIBLE * self._trace():  # whoever vouched for gram did not know: certificates do now
+            if -values[0] > NEGLIGIBLE * self._trace():  # psd=True was not quite right: certificates account for it
                 self._slack = max(self._slack or 0.0, -float(values[0]))
             kept = values > values.size * np.finfo(float).eps * top
             self._spectrum = spectrum = values[kept], vectors[:, kept]
@@ -318,16 +324,16 @@ class Kernel(Model):
 
 
 def _symmetric(gram: Array, round_off: float) -> Array:
-    """The matrix itself if it is symmetric, its symmetric part if it is so up to round-off, else an error."""
+    """The matrix itself if it is symmetric, its symmetric part if it is symmetric up to round-off, else an error."""
     scale, worst = float(np.finfo(float).tiny), 0.0
     if not (gram.flags.c_contiguous or gram.flags.f_contiguous):
         gram = np.ascontiguousarray(gram)
-    for first in range(0, gram.shape[0], 512):  # in blocks: no further matrix of this size
-        rows, columns = gram[first : first + 512], gram[:, first : first + 512].T
+    for first in range(0, gram.shape[0], ROWS_AT_ONCE):  # in blocks, to avoid another matrix of this size
+        rows, columns = gram[first : first + ROWS_AT_ONCE], gram[:, first : first + ROWS_AT_ONCE].T
         scale = max(scale, float(rows.max()), -float(rows.min()))
         worst = max(worst, float(np.abs(rows - columns).max()))
     if worst > round_off * scale:
-        raise ValueError("gram must be symmetric; symmetrise it with (gram + gram.T) / 2 if that is what you mean")
+        raise ValueError("gram must be symmetric; symmetrise it with (gram + gram.T) / 2 if that is intended")
     return gram if worst == 0.0 else (gram + gram.T) / 2
 
 

@@ -1,4 +1,4 @@
-"""Problems: a model and an objective."""
+"""A problem combines a model and an objective."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Problem:
     Parameters
     ----------
     model : Linear or Kernel
-        How weights become scores.
+        The model that maps weights to scores.
     objective : sum of atoms
-        Such as ``Logistic(y) + 9.9 * FeatureNetwork(graph) + 0.1 * Ridge()``.
+        For example ``Logistic(y) + 9.9 * FeatureNetwork(graph) + 0.1 * Ridge()``.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class Problem:
 
     def __init__(self, model: Model, objective: Any) -> None:
         if not isinstance(model, Model):
-            raise TypeError(f"the first argument is a model such as Linear(X), got {type(model).__name__}")
+            raise TypeError(f"the first argument must be a model such as Linear(X), got {type(model).__name__}")
         self.given = model
         self.terms: tuple[Term, ...] = Objective.of(objective).terms
         self.n_outputs = self._count_outputs()
@@ -57,10 +57,10 @@ class Problem:
     def _count_outputs(self) -> int:
         losses = [term.atom for term in self.terms if isinstance(term.atom, Loss)]
         if not losses:
-            raise ValueError("the objective has no loss: add one, such as Logistic(y), or there is nothing to fit")
+            raise ValueError("the objective has no loss; add one, such as Logistic(y)")
         outputs = {loss.n_outputs for loss in losses}
         if len(outputs) > 1:
-            raise ValueError(f"the losses need different numbers of outputs: {sorted(outputs)}")
+            raise ValueError(f"all losses must have the same number of outputs, got {sorted(outputs)}")
         return outputs.pop()
 
     def _check_sizes(self, term: Term) -> None:
@@ -69,45 +69,45 @@ class Problem:
             if rows is None and n != self.given.n_rows:
                 raise ValueError(
                     f"{term.atom!r} has {n} labels for {self.given.n_rows} rows; "
-                    "if only some rows are labelled, say which with rows="
+                    "if only some rows are labelled, pass their numbers as rows="
                 )
             if rows is not None and rows.max() >= self.given.n_rows:
-                raise ValueError(f"rows names row {rows.max()}, but the model has {self.given.n_rows} rows")
+                raise ValueError(f"rows contains row {rows.max()}, but the model has {self.given.n_rows} rows")
         elif term.target in ("scores", "values"):
             term.atom.check_rows(self.given.n_rows, "examples")
         else:
             term.atom.check_rows(self.given.n_weights, "features")
 
     def _names(self, targets: tuple[str, ...], what: str) -> tuple[str, ...] | None:
-        """The names that the terms give to features or examples; an error if two terms do not mean the same ones."""
+        """The names of the features or examples in the terms; an error if two terms disagree."""
         known: tuple[str, ...] | None = None
         for term in self.terms:
             names = term.atom.row_names if term.target in targets else None
             if known is not None and names is not None and names != known:
                 j = next(j for j, pair in enumerate(zip(known, names, strict=True)) if pair[0] != pair[1])
                 raise ValueError(
-                    f"two terms name the {what} differently: number {j} is {known[j]!r} and {names[j]!r}; "
-                    f"bring graphs and groups into the order of the data"
+                    f"two terms have different names for the {what}: number {j} is {known[j]!r} and {names[j]!r}; "
+                    f"reorder graphs and groups to match the data"
                 )
             known = names if known is None else known
         return known
 
     @cached_property
     def model(self) -> Model:
-        """The model that is used by every solver and certificate: ``given``, the one that was passed.
+        """The model that all solvers and certificates use: ``given``, the model passed to the constructor.
 
-        Only a Kernel model whose matrix round-off has made indefinite is replaced by its repaired copy
-        (:meth:`cvxstructreg.Kernel.convex`), if the objective has the function norm.
+        The only exception is a Kernel model whose matrix is indefinite due to round-off. It is replaced by its repaired
+        copy (:meth:`cvxstructreg.Kernel.convex`) if the objective contains the function norm.
         """
         return self.given.for_terms(self.terms)
 
     @cached_property
     def normal_form(self) -> NormalForm:
-        """The terms sorted by what solvers can use."""
+        """The terms, sorted by their mathematical structure for solvers and certificates."""
         return NormalForm(self)
 
     def shaped(self, coef: Any, intercept: Any = 0.0) -> tuple[Array, Array]:
-        """``(coef, intercept)`` as arrays of shape (d, k) and (k,), checked."""
+        """Check ``(coef, intercept)`` and convert them to arrays of shape (d, k) and (k,)."""
         d, k = self.model.n_weights, self.n_outputs
         theta = np.array(real_array(coef, "coef"))
         if theta.shape not in {(d, k), (d,) if k == 1 else (d, k)}:
@@ -127,9 +127,10 @@ class Problem:
         return self.value_at(*self.shaped(coef, intercept))
 
     def value_at(self, theta: Array, b: Array, scores: Array | None = None, quadratic: float | None = None) -> float:
-        """The objective at arrays of shape (d, k) and (k,), unchecked.
+        """The objective at arrays of shape (d, k) and (k,), without checks.
 
-        ``scores`` and the quadratic terms of the weights there, if they are known.
+        ``scores`` are the scores at this point and ``quadratic`` is the value of the quadratic terms on the weights, if
+        they are known.
         """
         parts = self.normal_form
         scores = self.model.scores(theta, b) if scores is None else scores
@@ -137,25 +138,26 @@ class Problem:
         total += sum(scaled.value(scores) for scaled in parts.score_forms)
         total += parts.quadratic_value(theta) if quadratic is None else quadratic
         if parts.rkhs:
-            h = self.model.scores(theta, np.zeros_like(b))  # not scores - b: a large b would cost digits
+            h = self.model.scores(theta, np.zeros_like(b))  # not scores - b, which would lose digits if b is large
             total += parts.rkhs * max(0.0, float(np.sum(theta * h)))
             total += sum(scaled.value(h) for scaled in parts.function_forms)
         if parts.separable is not None:
             total += parts.separable.value(theta)
-        # a term's own value may know better than its split, so weight pieces go by their atoms
+        # the value method of an atom may be more accurate than its split, so weight pieces use their atoms
         total += sum(piece.scale * self.terms[piece.number].atom.value(theta) for piece in parts.weight_pieces)
         return float(total)
 
     def to_cvxpy(self) -> cp.Problem:
         """An ordinary ``cp.Problem`` with the variables ``theta`` and, if there is an intercept, ``b``.
 
-        Sum-to-zero machines whose weights nothing but their norm holds have ``v`` in place of ``theta``, coordinates of
-        the rows that their hinges look at. :meth:`weights_of` gives the weights of a solved problem in either case.
+        Sum-to-zero machines with the norm as the only penalty have a variable ``v`` in place of ``theta``: coordinates
+        with respect to the rows that the hinges use. :meth:`weights_of` returns the weights of a solved problem in both
+        cases.
         """
         return cvxpy_program(self).program
 
     def weights_of(self, cvxpy_problem: cp.Problem) -> tuple[Array | float, Array | float]:
-        """``(coef, intercept)`` of a solved problem that :meth:`to_cvxpy` has made.
+        """``(coef, intercept)`` of a solved problem from :meth:`to_cvxpy`.
 
         Examples
         --------
@@ -169,7 +171,7 @@ class Problem:
         """
         theta, b = weights_of(self, cvxpy_problem)
         if theta is None:
-            raise ValueError("the CVXPY problem has no weights yet: make it with to_cvxpy() and solve it first")
+            raise ValueError("the CVXPY problem has no weights; create it with to_cvxpy() and solve it first")
         return (theta[:, 0], float(b[0])) if self.n_outputs == 1 else (theta, b)
 
     def solve(
@@ -182,7 +184,7 @@ class Problem:
         verbose: bool = False,
         **options: Any,
     ) -> Solution:
-        """Minimise the objective; the solution carries a certificate of its distance from the optimum.
+        """Minimise the objective. The solution has a certificate of its distance from the optimum.
 
         Parameters
         ----------
@@ -191,21 +193,21 @@ class Problem:
         tol : float
             The certified relative gap to reach.
         max_iter, time_limit : optional
-            Stop after so many iterations or seconds, with a warning and the honest gap.
+            Limits of the iterations and of the seconds. A solve that reaches a limit warns, with its certified gap.
         warm_start : Solution or (coef, intercept), optional
-            Where to start.
+            The starting point.
         verbose : bool
             Whether to print progress.
         **options
-            Options of the solver, such as ``cvxpy_solver="SCS"``; and ``callback``, called with each record of the
-            history.
+            Options of the solver, such as ``cvxpy_solver="SCS"``, and ``callback``, a function that is called with each
+            record of the history.
         """
         from cvxstructreg.solvers.driver import solve
 
         return solve(self, solver, tol, max_iter, time_limit, warm_start, verbose, **options)
 
     def describe(self) -> str:
-        """The exact objective with its conventions: what is summed, what is halved, what is not penalised."""
+        """The exact objective with its conventions: which terms are sums, which are halved, what is not penalised."""
         return describe.as_text(self)
 
     def __repr__(self) -> str:

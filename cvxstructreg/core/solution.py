@@ -1,4 +1,4 @@
-"""What a solve returns."""
+"""The result of a solve."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from cvxstructreg.numerics.arrays import Array
 
 @dataclass(frozen=True)
 class Record:
-    """One line of the history of a solve.
+    """One entry of the history of a solve.
 
     Attributes
     ----------
     n_iter, time : int, float
         Iterations of all solvers and seconds so far.
     objective, certificate
-        Of the point at hand.
+        The objective and the certificate of the current point.
     solver : str
-        The solver at work.
+        The solver that is running.
     switch : str
-        Where ``solver`` has just taken over from another one: which one, and why. Empty in all other records.
+        If ``solver`` has just taken over from another one: the reason. Empty in all other records.
     """
 
     n_iter: int
@@ -38,7 +38,7 @@ class Record:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Weights, intercept and the proof of how good they are.
+    """The weights and the intercept, with a proof of their accuracy.
 
     Attributes
     ----------
@@ -47,18 +47,19 @@ class Solution:
     intercept : float or array of k
         Zero for a model without intercept.
     objective : float
-        The objective at this point, computed anew.
+        The objective at this point, recomputed from the weights.
     certificate : Certificate
-        Computed anew from this point and ``dual``.
+        The certificate, recomputed from this point and ``dual``.
     status : str
         "optimal" (certified relative gap within ``tol``), "stationary" (only the optimality conditions could be
-        checked, and they hold within ``tol``), "max_iter", "time_limit", "interrupted" or "inaccurate".
+        checked, and they hold within ``tol``), "no_minimiser" (the objective decreases forever along some direction),
+        "max_iter", "time_limit", "interrupted" or "inaccurate".
     solver : str
-        The solver that found this point; with ``solver="auto"`` others may have tried before or after.
+        The solver that found this point. With ``solver="auto"``, other solvers may have run before or after.
     n_iter, time, history
         Iterations and seconds of all solvers, and a record of every certificate and of every change of solver.
     dual : dict
-        A dual point by the number of its term in the objective.
+        Dual points, keyed by the number of the term in the objective.
     """
 
     problem: Problem = field(repr=False)
@@ -75,7 +76,7 @@ class Solution:
 
     @property
     def switches(self) -> tuple[Record, ...]:
-        """The records of ``history`` at which ``solver="auto"`` changed the solver, with the reasons."""
+        """The records of ``history`` where ``solver="auto"`` changed the solver, with the reasons."""
         return tuple(record for record in self.history if record.switch)
 
     @property
@@ -86,7 +87,7 @@ class Solution:
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def named_weights(self) -> dict[str, Any]:
-        """The weights that are not zero by the name (or number) of their feature, largest first."""
+        """The nonzero weights by the name (or number) of their feature, largest first."""
         theta = self.problem.shaped(self.coef, self.intercept)[0]
         sizes = np.abs(theta).max(axis=1)
         names = self.problem.feature_names or tuple(map(str, range(len(theta))))

@@ -1,5 +1,5 @@
-"""Changes of coordinates: each turns a problem into an equivalent one and carries points back and forth.
+"""Changes of coordinates: each turns a problem into an equivalent one and maps points in both directions.
 
-A reduction has the new problem, ``lift`` (a point of the new problem as a point of the given one) and ``lower`` (the
-way back, for warm starts). This room imports core, forms and below. Certificates and solvers import it.
+A reduction has the new problem, ``lift`` (from a point of the new problem to a point of the given one) and ``lower``
+(the opposite direction, for warm starts). This room imports core, forms and below. Certificates and solvers import it.
 """

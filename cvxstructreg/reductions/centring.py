@@ -1,10 +1,10 @@
-"""Data far from zero beside an intercept: the same problem around their means, where no digits are lost.
+"""Centring: shift data far from zero to their means, to avoid cancellation. The model must have an intercept.
 
     F = X theta + 1 b'  =  (X - 1 m') theta + 1 (b + theta'm)',      loss of F and y  =  loss of F - t and y - t
 
-Only the intercept changes, so that all terms of the weights and of the scores keep their meaning. Columns of a dense X
-and the targets of a loss that offers ``shifted`` are moved if their mean is FAR times as large as their spread: X - m
-is then exact, or nearly so (Sterbenz), while products with X would lose those digits again and again.
+Only the intercept changes, so all terms on the weights and on the scores keep their meaning. The columns of a dense X,
+and the targets of a loss with a method ``shifted``, are centred if their mean is more than FAR times their standard
+deviation. Then X - m is exact or nearly so (Sterbenz lemma), while every product with X would lose digits.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ from cvxstructreg.reductions.reduction import Point, Reduction
 if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem
 
-#: Means are far from zero if they are so many times the standard deviation.
+#: A mean is far from zero if it is more than this many times the standard deviation.
 FAR = 30.0
-#: The first rows tell which columns to look at: half of them are so many times nearer to their median than zero is.
+#: The first rows select the candidate columns: their mean is at least NEARER times their mean absolute deviation.
 FIRST_ROWS, NEARER = 16, 8.0
+#: Columns whose means are computed at a time.
+COLUMNS_AT_ONCE = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Centring(Reduction):
-    """A problem around the means of its data."""
+    """A problem with centred data."""
 
     problem: Problem
     columns: Array  # m, one number for each weight
@@ -38,7 +40,7 @@ class Centring(Reduction):
 
     @classmethod
     def make(cls, problem: Problem) -> Self | None:
-        """None if nothing is far from zero, or nothing can be moved."""
+        """None if no data are far from zero, or none can be centred."""
         model = problem.given
         if not isinstance(model, Linear) or not model.intercept:
             return None
@@ -54,16 +56,16 @@ class Centring(Reduction):
         return cls(centred, columns, targets)
 
     def lower(self, point: Point) -> Point:
-        """The intercept of the moved data."""
+        """The point with the intercept for the centred data."""
         return Point(point.theta, point.b + self.columns @ point.theta - self.targets, point.dual)
 
     def lift(self, point: Point) -> Point:
-        """The intercept of the given data."""
+        """The point with the intercept for the given data."""
         return Point(point.theta, point.b - self.columns @ point.theta + self.targets, point.dual)
 
 
 def _centred_model(model: Linear) -> tuple[Linear, Array]:
-    """The model with columns around zero, and what was taken from them; kept with the model."""
+    """The model with centred columns, and the means that were subtracted; cached with the model."""
     known: Any = model.__dict__.get("_centred")
     if known is None:
         columns = _column_shift(model)
@@ -73,7 +75,7 @@ def _centred_model(model: Linear) -> tuple[Linear, Array]:
 
 
 def _column_shift(model: Model) -> Array:
-    """The means of the columns that are far from zero; zero for the others."""
+    """The means of the columns far from zero; zero for all other columns."""
     X, shift = model.design, np.zeros(model.n_weights)
     if not isinstance(X, np.ndarray):
         return shift
@@ -81,7 +83,7 @@ def _column_shift(model: Model) -> Array:
     middle = first.sum(axis=0) / len(first)
     spread = np.abs(first - middle).sum(axis=0) / len(first)
     candidates = np.flatnonzero((np.abs(middle) >= NEARER * spread) & (middle != 0.0))
-    for some in np.array_split(candidates, max(1, candidates.size // 64)):
+    for some in np.array_split(candidates, max(1, candidates.size // COLUMNS_AT_ONCE)):
         values = X[:, some]
         means = values.mean(axis=0)
         far = np.abs(means) > FAR * (values - means).std(axis=0)
@@ -90,7 +92,7 @@ def _column_shift(model: Model) -> Array:
 
 
 def _target_shift(problem: Problem) -> Array:
-    """The mean of the targets, where they are far from zero and can be moved together; else zero."""
+    """The mean of the targets if they are far from zero and all losses can be shifted; else zero."""
     none, parts = np.zeros(problem.n_outputs), problem.normal_form
     losses: list[Any] = [piece.atom for piece in parts.score_pieces]
     if parts.score_forms or not all(hasattr(loss, "shifted") for loss in losses):
@@ -101,7 +103,7 @@ def _target_shift(problem: Problem) -> Array:
 
 
 def _moved(term: Term, targets: Array) -> Term:
-    """The term of scores that are smaller by the targets."""
+    """The term as a function of scores from which the target means were subtracted."""
     if not targets.any() or not hasattr(term.atom, "shifted"):
         return term
     return Term(term.atom.shifted(-targets), term.scale, term.target)

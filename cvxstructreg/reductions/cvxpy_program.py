@@ -1,4 +1,4 @@
-"""Problems as CVXPY problems."""
+"""The CVXPY form of a problem."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class CvxpyProgram:
-    """A CVXPY problem, its weights and intercept, and the constraints whose multipliers are dual points, by term."""
+    """A CVXPY problem, its weights and intercept, and by term the constraint whose multiplier is the dual point."""
 
     program: cp.Problem
     theta: cp.Expression
@@ -29,9 +29,9 @@ class CvxpyProgram:
 
 
 def cvxpy_program(problem: Problem, copies: bool = False) -> CvxpyProgram:
-    """The CVXPY form of a problem; ``copies`` gives every piece a variable of its own, ``Z == K x``.
+    """The CVXPY form of a problem; ``copies`` gives every piece its own variable ``Z == K x``.
 
-    Hinges of centred scores have such a copy in any case.
+    Hinges of centred scores always have such a variable.
     """
     rows = sum_to_zero_program.row_coordinates(problem)
     if rows is not None:
@@ -41,7 +41,7 @@ def cvxpy_program(problem: Problem, copies: bool = False) -> CvxpyProgram:
 
 
 def weights_of(problem: Problem, program: cp.Problem) -> tuple[Any, Any]:
-    """Weights (d, k) and intercepts (k,) of a solved CVXPY problem; None for the weights before it is solved."""
+    """Weights (d, k) and intercepts (k,) of a solved CVXPY problem; (None, None) if it is not solved."""
     values = {variable.name(): variable.value for variable in program.variables()}
     rows = sum_to_zero_program.row_coordinates(problem)
     found = values.get("theta" if rows is None else "v")
@@ -52,7 +52,7 @@ def weights_of(problem: Problem, program: cp.Problem) -> tuple[Any, Any]:
 
 
 class _Builder:
-    """The terms of a problem as CVXPY expressions of its weights and intercepts."""
+    """Builds the terms of a problem as CVXPY expressions of its weights and intercepts."""
 
     def __init__(self, problem: Problem, copies: bool) -> None:
         self.problem, self.model, k = problem, problem.model, problem.n_outputs
@@ -64,7 +64,7 @@ class _Builder:
         self.links: dict[int, Any] = {}
 
     def built(self) -> CvxpyProgram:
-        """The program."""
+        """The CVXPY problem."""
         joint = joint_quadratic.numbers(self.problem)
         expressions = joint_quadratic.joint_form(self.problem, self.theta, self.b)
         for number, term in enumerate(self.problem.terms):
@@ -79,7 +79,7 @@ class _Builder:
         return CvxpyProgram(program, self.theta, self.b, self.links)
 
     def _of_copy(self, number: int, term: Term) -> list[cp.Expression]:
-        """The term of a copy of what it acts on; nothing if it acts on nothing."""
+        """The term as a function of a new variable, linked by a constraint; empty if its argument is empty."""
         piece = self.copied[number]
         z = self._argument(term, piece.K)
         if not z.size:
@@ -97,7 +97,7 @@ class _Builder:
         return expression if term.is_constraint else term.scale * expression
 
     def _argument(self, term: Term, K: Any) -> cp.Expression:
-        """K times what the term acts on, as a matrix times theta: rows that K leaves out are not compiled."""
+        """K times the argument of the term, as one matrix times theta, so that rows outside K are not compiled."""
         if term.target not in ("rows", "scores", "values"):
             return self.theta if K is None else K @ self.theta
         values = (self.model.design if K is None else K @ self.model.design) @ self.theta

@@ -2,8 +2,8 @@
 
     lam theta'gram theta + loss(gram theta + 1b')  =  lam ||v||^2 + loss(G v + 1b')     with  gram = G G',  v = G'theta
 
-if the norm is the only term of the weights. Otherwise gram itself is the design matrix, the weights stay as they are,
-and the norm is a quadratic term.
+if the norm is the only term on the weights. Otherwise gram itself is the design matrix, the weights do not change, and
+the norm is a quadratic term.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class KernelToLinear(Reduction):
-    """A kernel problem on a factor of its matrix, or on the matrix itself (``factored`` is None)."""
+    """A kernel problem as a linear model on a factor of gram, or on gram itself (``factored`` is None)."""
 
     problem: Problem
     factored: Kernel | None
@@ -38,7 +38,7 @@ class KernelToLinear(Reduction):
         assert kernel is not None
         if problem.normal_form.rkhs > 0:
             factor = kernel.factor()
-            # a term of strength zero stands for the number of weights that there were
+            # a term of strength zero may have the old number of weights, so it is replaced
             none = Term(MatrixPenalty(np.eye(factor.shape[1])), 0.0, "weights")
             terms = [none if term.target == "weights" and term.scale == 0 else term for term in problem.terms]
             return cls(_with_linear_model(problem, factor, terms), kernel)

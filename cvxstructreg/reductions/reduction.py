@@ -1,4 +1,4 @@
-"""What every change of coordinates offers: the equivalent problem, and points carried there and back."""
+"""The interface of all changes of coordinates: the equivalent problem, and maps of points in both directions."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cvxstructreg.numerics.arrays import Array
 if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem
 
-#: The name under which a problem keeps its reductions. They hold no reference to the problem, so that no cycle keeps
-#: large data alive.
+#: The attribute in which a problem caches its reductions. They hold no reference to the problem, because a reference
+#: cycle would keep large data alive.
 _KEPT = "_reductions"
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """Weights, intercepts, and dual points by the numbers of the terms."""
+    """Weights, intercepts, and dual points keyed by term number."""
 
     theta: Array
     b: Array
@@ -26,9 +26,9 @@ class Point:
 
 
 class Reduction:
-    """An equivalent problem, and the way there and back.
+    """An equivalent problem, and the maps of points in both directions.
 
-    A subclass defines :meth:`make`, and overrides :meth:`lift` and :meth:`lower` where coordinates change.
+    A subclass defines :meth:`make`, and overrides :meth:`lift` and :meth:`lower` if coordinates change.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Reduction:
 
     @classmethod
     def apply(cls, problem: Problem) -> Self | None:
-        """The reduction of a problem, made once and kept with it; None if there is nothing to change."""
+        """The reduction of a problem, computed once and cached with the problem; None if nothing changes."""
         kept: dict[type, Any] = problem.__dict__.setdefault(_KEPT, {})
         if cls not in kept:
             kept[cls] = cls.make(problem)
@@ -49,45 +49,45 @@ class Reduction:
 
     @classmethod
     def settle(cls, problem: Problem) -> None:
-        """State that this reduction has nothing to change in a problem."""
+        """Record that this reduction changes nothing in a problem."""
         problem.__dict__.setdefault(_KEPT, {})[cls] = None
 
     @classmethod
     def make(cls, problem: Problem) -> Self | None:
-        """The reduction of a problem; None if there is nothing to change."""
+        """Compute the reduction of a problem; None if nothing changes."""
         raise NotImplementedError
 
     def lift(self, point: Point) -> Point:
-        """A point of the equivalent problem as a point of the given one."""
+        """Map a point of the equivalent problem to the given one."""
         return point
 
     def lower(self, point: Point) -> Point:
-        """A point of the given problem as a point of the equivalent one, for warm starts."""
+        """Map a point of the given problem to the equivalent one, for warm starts."""
         return point
 
 
 class Chain(Reduction):
-    """Reductions one after the other; with none, the problem stays as it is."""
+    """A sequence of reductions; an empty one leaves the problem unchanged."""
 
     def __init__(self, problem: Problem, steps: Sequence[Reduction]) -> None:
         self.steps = tuple(steps)
         self.problem = self.steps[-1].problem if self.steps else problem
 
     def lift(self, point: Point) -> Point:
-        """Through all reductions, the last one first."""
+        """Apply ``lift`` of all reductions, the last one first."""
         for step in reversed(self.steps):
             point = step.lift(point)
         return point
 
     def lower(self, point: Point) -> Point:
-        """Through all reductions, the first one first."""
+        """Apply ``lower`` of all reductions, the first one first."""
         for step in self.steps:
             point = step.lower(point)
         return point
 
 
 def reduced(problem: Problem, wanted: Sequence[type[Reduction]]) -> Chain:
-    """The problem after those of the wanted reductions that change something."""
+    """The problem after all of the wanted reductions that change something."""
     steps: list[Reduction] = []
     current = problem
     for kind in wanted:

@@ -1,13 +1,14 @@
-"""The CVXPY form of sum-to-zero machines: only the rows that count, k columns, zero sums as sparse rows.
+"""The CVXPY form of sum-to-zero machines: only the relevant rows, k columns, and zero sums as sparse constraints.
 
-Terms that see centred scores only let all others choose weights of zero row sums, since centring them raises no
-quadratic term. With theta 1 = 0 and 1'b = 0 as constraints the hinges need no centring, which would couple all columns
-densely. If moreover the norm is all that holds the weights, they are combinations of the m rows of R F that the hinges
-look at, and
+If all terms except quadratic ones depend only on centred scores, the weights can be restricted to zero row sums,
+because centring does not increase a quadratic term. With theta 1 = 0 and 1'b = 0 as constraints, the hinges need no
+centring, which would couple all columns densely. If the norm is also the only penalty on the weights, these are
+combinations of the m rows of R F that the hinges use, and
 
     minimize  sum_ij c_ij (Z_ij - tau_i)_+^p_i + lam ||V||^2     with  Z = G V + q b',  V 1 = 0,  1'b = 0
 
-has m x k variables for a factor G of their kernel K_R = G G', however many other examples or features there are.
+has m x k variables, where G is a factor of the kernel K_R = G G' of these rows. The size does not depend on the number
+of other examples or features.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def sums_to_zero(problem: Problem) -> bool:
-    """Whether all terms but quadratic ones are hinges of centred scores."""
+    """Whether all terms except quadratic ones are hinges of centred scores."""
     parts = problem.normal_form
     if problem.n_outputs < 2 or parts.separable is not None or parts.weight_pieces:
         return False
@@ -38,7 +39,7 @@ def sums_to_zero(problem: Problem) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """theta = T V for V with R A theta = G V and ``strength ||V||^2`` for the norm of theta."""
+    """Coordinates V with theta = T V, R A theta = G V, and the norm of theta equal to ``strength ||V||^2``."""
 
     G: Array
     T: Array
@@ -47,9 +48,9 @@ class Coordinates:
 
 
 def row_coordinates(problem: Problem) -> Coordinates | None:
-    """The coordinates of the rows that count; None if other terms need more, or there are fewer weights anyway.
+    """The coordinates of the relevant rows; None if other terms need all weights, or there are fewer weights than rows.
 
-    They are computed once and kept with the problem.
+    The coordinates are computed once and cached with the problem.
     """
     if "_row_coordinates" not in problem.__dict__:
         problem.__dict__["_row_coordinates"] = _coordinates(problem)
@@ -79,7 +80,7 @@ def _coordinates(problem: Problem) -> Coordinates | None:
 
 
 def _spectrum(kernel: Array, round_off: float = PSD_ROUND_OFF) -> tuple[Array, Array]:
-    """The eigenvalues that are not round-off, with their vectors."""
+    """The eigenvalues above round-off, and their eigenvectors."""
     values, vectors = scipy.linalg.eigh(kernel)
     top = max(float(values[-1]), np.finfo(float).tiny)
     if values[0] < -round_off * top:
@@ -89,12 +90,12 @@ def _spectrum(kernel: Array, round_off: float = PSD_ROUND_OFF) -> tuple[Array, A
 
 
 def zero_sums(theta: cp.Variable, b: cp.Variable | None) -> list[Any]:
-    """theta 1 = 0 and 1'b = 0."""
+    """The constraints theta 1 = 0 and 1'b = 0."""
     return [cp.sum(theta, axis=1) == 0] + ([] if b is None else [cp.sum(b) == 0])
 
 
 def program(problem: Problem, at: Coordinates) -> tuple[cp.Problem, cp.Variable, cp.Variable | None, dict[int, Any]]:
-    """The CVXPY problem with its variables ``v`` and ``b``, and the constraints whose multipliers are dual points."""
+    """The CVXPY problem, its variables ``v`` and ``b``, and by term the constraint whose multiplier is its dual."""
     k = problem.n_outputs
     v = cp.Variable((at.G.shape[1], k), name="v")
     b = cp.Variable((1, k), name="b") if problem.model.intercept else None
