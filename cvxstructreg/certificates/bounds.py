@@ -1,4 +1,4 @@
-"""Feasible dual points, and the lower bounds of the optimum that they prove.
+"""Feasible dual points, and the lower bounds on the optimum that they prove.
 
 A problem is ``sum_t f_t(K_t x)`` over x = (theta, b), with the strengths inside the f_t. Any u_t with ``sum_t K_t'u_t =
 0`` prove that the optimum is at least ``-sum_t f_t*(u_t)`` (Fenchel duality). The u_t of the scores are gradients at
@@ -44,7 +44,7 @@ def lower_bound(
     known: Known,
     quadratic: Quadratic,
 ) -> float:
-    """A lower bound of the optimum, -inf if no feasible dual point was found.
+    """A lower bound on the optimum, -inf if no feasible dual point was found.
 
     A given dual point is tried first. Smooth terms also have the gradient at (theta, b) as a dual point. ``known`` is
     the objective at this point and a relative gap that is small enough, a tenth of which is not worth a search.

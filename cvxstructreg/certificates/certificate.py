@@ -3,7 +3,7 @@
 This module does not depend on any solver. It builds a feasible dual point (see :mod:`cvxstructreg.certificates.bounds`)
 and reports one of these:
 
-- ``duality_gap``: objective minus dual objective, an upper bound of the distance of the objective from its minimum;
+- ``duality_gap``: objective minus dual objective, an upper bound on the distance of the objective from its minimum;
 - ``strong_convexity``: a bound of the same kind, ||s||^2 / (2 mu) with a subgradient s, if some term has no conjugate
   but the objective is mu-strongly convex;
 - ``kkt``: no bound, only a measure of the violation of the optimality conditions.
@@ -88,7 +88,7 @@ class Certificate:
 
     def __str__(self) -> str:
         if self.kind == "kkt":
-            return f"kkt residual {self.residual:.1e} (no bound of the objective)"
+            return f"kkt residual {self.residual:.1e} (no bound on the objective)"
         return f"{self.kind} {self.gap:.3g} (relative {self.relative_gap:.1e})"
 
 
@@ -103,7 +103,7 @@ def certify_point(
 ) -> Certificate:
     """The certificate of ``(theta, b)``, with known dual points keyed by term number.
 
-    ``known_bound`` is a lower bound of the optimum, proved by an earlier dual point of the same problem. ``sweeps``
+    ``known_bound`` is a lower bound on the optimum, proved by an earlier dual point of the same problem. ``sweeps``
     limits the search for dual points of group norms and similar terms. The search also ends when it cannot gain more
     than a tenth of the relative gap ``tol``.
     """

@@ -1,4 +1,4 @@
-"""The violation of the optimality conditions, for problems without a bound of the objective.
+"""The violation of the optimality conditions, for problems without a bound on the objective.
 
 The measure is the length of one proximal gradient step. With g the gradient of the smooth terms and R the sum of the
 other terms,

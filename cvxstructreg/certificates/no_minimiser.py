@@ -146,7 +146,7 @@ def _gains(loss: Loss, columns: Array) -> sp.csr_array:
 
 
 def _inside_bounds(parts: NormalForm, free: Array, size: int) -> tuple[list[sp.csr_array], list[tuple[float, float]]]:
-    """Constraints r'x <= 0 that keep the direction inside the bounds of the weights, and the box of the coordinates."""
+    """Constraints r'x <= 0 that keep the direction inside the bounds on the weights, and the box of the coordinates."""
     part, k = parts.separable, parts.n_outputs
     sides = [(-1.0, 1.0)] * size
     if part is None or not part.bounded:

@@ -1,4 +1,4 @@
-"""An upper bound of the conjugate of a quadratic part, without an exact solution of a linear system.
+"""An upper bound on the conjugate of a quadratic part, without an exact solution of a linear system.
 
 The conjugate of w'Mw is 1/4 u'M^-1 u. With M >= diag(ridge) it is at most 1/4 sum u_j^2 / ridge_j, which is far too
 large if a graph adds to the ridge. But any x proves
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 #: The number of conjugate gradient steps, and the largest diagonal, relative to the ridge, for which so few are useful.
 STEPS, MOST_GRAPH = 6, 50.0
-#: The steps end when the bound is proved to be tight up to this factor; u'x is a lower bound of u'M^-1 u.
+#: The steps end when the bound is proved to be tight up to this factor; u'x is a lower bound on u'M^-1 u.
 ENOUGH = 0.5
 
 
 def excess_cost(parts: NormalForm, excess: Array) -> float:
-    """An upper bound of 1/4 e'M^-1 e for the quadratic part M on the weights; e must be zero where M has no ridge."""
+    """An upper bound on 1/4 e'M^-1 e for the quadratic part M on the weights; e must be zero where M has no ridge."""
     diagonal = refined_by(parts)
     if diagonal is not None and excess.any():
         return conjugate_bound(lambda p: 0.5 * parts.quadratic_grad(p), diagonal, parts.ridge, excess)
@@ -55,7 +55,7 @@ def _refining_diagonal(parts: NormalForm) -> Array | None:
 
 
 def conjugate_bound(times: Callable[[Array], Array], diagonal: Array, ridge: Array, u: Array) -> float:
-    """An upper bound of 1/4 u'M^-1 u, summed over columns, for M >= diag(ridge) > 0 given by products and diagonal.
+    """An upper bound on 1/4 u'M^-1 u, summed over columns, for M >= diag(ridge) > 0 given by products and diagonal.
 
     Examples
     --------

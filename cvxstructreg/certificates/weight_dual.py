@@ -122,7 +122,7 @@ class WeightDual:
         return absorbed, excess, dropped
 
     def _reach(self, where: Any) -> Array:
-        """An assumed bound of these weights at the optimum."""
+        """An assumed bound on these weights at the optimum."""
         norms = self.parts.column_norms[where[0]]
         unit = np.divide(self.unit, norms, out=np.zeros_like(norms), where=norms > 0)
         return np.asarray(REACH * np.maximum(np.abs(self.start.theta[where]), unit))

@@ -279,7 +279,7 @@ class Kernel(Model):
     def slack(self) -> float:
         """A number such that gram + slack I is positive semidefinite; round-off may make zero eigenvalues negative.
 
-        A lower bound of the optimum that uses u'gram u + slack ||u||^2 is valid for gram and for nearby matrices.
+        A lower bound on the optimum that uses u'gram u + slack ||u||^2 is valid for gram and for nearby matrices.
         """
         return self._noise() if self._slack is None else self._slack
 

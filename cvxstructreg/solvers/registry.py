@@ -135,7 +135,7 @@ def named(name: str) -> Solver:
             warnings.warn(f"solver {name!r} is now called {solver.name!r}", DeprecationWarning, stacklevel=4)
             return solver
     close = difflib.get_close_matches(str(name), ("auto", *names()), n=1)
-    hint = f"did you mean {close[0]!r}? There are" if close else "choose from"
+    hint = f"did you mean {close[0]!r}? Choose from" if close else "choose from"
     raise ValueError(f"there is no solver {name!r}; {hint} 'auto', {', '.join(map(repr, names()))}")
 
 

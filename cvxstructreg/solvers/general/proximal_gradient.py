@@ -20,7 +20,7 @@ from cvxstructreg.solvers.solver import Solver
 
 #: The smallest step size, relative to the first one.
 SHORTEST = 1e-18
-#: The largest step size, relative to 1 / (upper bound of the curvature of the smooth part).
+#: The largest step size, relative to 1 / (upper bound on the curvature of the smooth part).
 FLATTEST = 1e12
 #: Factors of the step size after a failed test of sufficient decrease, and after every iteration.
 SHRINK, GROW = 0.5, 1.02

@@ -229,7 +229,7 @@ class Subproblem:
 
     @cached_property
     def quadratic_diagonal(self) -> Array:
-        """An upper bound of the diagonal of 2M for preconditioning: eliminated variables would make it smaller."""
+        """An upper bound on the diagonal of 2M for preconditioning: eliminated variables would make it smaller."""
         total = self.ridge.copy()
         for scaled in self.parts.weight_forms:
             form = scaled.form

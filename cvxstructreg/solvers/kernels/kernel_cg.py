@@ -4,7 +4,7 @@ With g the derivative of all terms on the scores, the optimality condition is 2 
 of gram. A Newton step solves (2 lam1 I + S gram) d = r, where S is the Hessian with respect to the scores with the
 intercept eliminated. This matrix is self-adjoint and positive in the inner product <u, v> = u'gram v. So each step of
 conjugate gradients needs one product with gram and a sparse one with the graph, and no n x n matrix besides gram. The
-bound of the gap, r'gram r / (4 lam1), comes at no extra cost. A squared loss takes one Newton step; a squared hinge
+bound on the gap, r'gram r / (4 lam1), comes at no extra cost. A squared loss takes one Newton step; a squared hinge
 ends once the set of active rows is right.
 
 If a strong graph makes conjugate gradients slow, the direct solver ``warped_kernel`` takes over as soon as they have

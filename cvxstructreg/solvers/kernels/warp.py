@@ -119,7 +119,7 @@ class GraphOperator:
         return total
 
     def trace_bound(self, gram: Array) -> float:
-        """An upper bound of trace(M gram) for sums of (w_i - s w_j)^2 and their powers, from the diagonals only."""
+        """An upper bound on trace(M gram) for sums of (w_i - s w_j)^2 and their powers, from the diagonals only."""
         traces = sum(c * form.trace_bound for c, form in (*self.plain, *self.operators))
         return 2.0 * traces * float(gram.diagonal().max())
 

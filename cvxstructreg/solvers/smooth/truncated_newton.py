@@ -103,7 +103,7 @@ def run(problem: Problem, start: Iterate, tol: float, max_cg: int = 1000) -> Ite
 
 
 class Proof:
-    """The gap caused by a residual r of the optimality conditions: 1/4 r'M^-1 r, or an upper bound of it."""
+    """The gap caused by a residual r of the optimality conditions: 1/4 r'M^-1 r, or an upper bound on it."""
 
     def __init__(self, objective: SmoothObjective) -> None:
         self.ridge = objective.parts.ridge
