@@ -273,3 +273,13 @@ def test_other_losses_and_group_weights(loss):
     same(solution, given.solve("cvxpy"))
     alive = {g for g, members in enumerate(CHAIN) if np.any(solution.coef[members]) and g != 3}
     assert set(penalty.selected(solution.coef)) == alive
+
+
+def test_a_loss_without_curvature_gives_no_infinite_step():
+    """The one row with data has a probability of one to the last digit."""
+    groups = csr.Groups([[0]], 1, weights=[0.0])
+    loss = csr.Multinomial([1, 2, 0], sample_weight=[2.0, 1e6, 1.0], classes=[0, 1, 2])
+    problem = csr.Problem(csr.Linear([[0.0], [0.0], [2.0]]), loss + csr.GroupLasso(groups) + 5e-8 * csr.L1())
+    with pytest.warns(csr.InaccurateWarning):
+        solution = problem.solve("group_newton", max_iter=3)
+    assert np.isfinite(solution.objective)

@@ -266,9 +266,12 @@ class Newton:
 
 
 def typical_size(diagonal: Array) -> float:
-    """The geometric mean of the positive entries, rounded to a power of two; columns may differ a lot in scale."""
+    """The geometric mean of the positive entries, rounded to a power of two; columns may differ a lot in scale.
+
+    It is 1 if no entry is positive, as where a loss is flat to the last digit: a floor made of it keeps steps finite.
+    """
     positive = diagonal[diagonal > 0]
-    return float(np.exp2(np.round(np.mean(np.log2(positive))))) if positive.size else np.finfo(float).tiny
+    return float(np.exp2(np.round(np.mean(np.log2(positive))))) if positive.size else 1.0
 
 
 def conjugate_gradients(product: Callable[[Array], Array], r: Array, diagonal: Array, accuracy: float) -> Array:
