@@ -56,16 +56,19 @@ def lower_bound(
     given = not directions.shape[1] and all(piece.number in dual for piece in parts.score_pieces)
     bound = -np.inf
     if given or not (parts.scores_are_smooth or directions.shape[1]):
-        bound = _bound(parts, _score_dual(parts, theta, b, scores, dual, known[0]), dual, sweeps, known, quadratic)
+        starts = _score_duals(parts, theta, b, scores, dual, known[0])
+        bound = max(_bound(parts, start, dual, sweeps, known, quadratic) for start in starts)
     if parts.scores_are_smooth and not known[0] - bound <= known[1] * abs(known[0]):
         moved, its_b, its_scores = refit(parts, theta, b, scores, directions)
-        start = _score_dual(parts, moved, its_b, its_scores, {}, known[0])
+        starts = _score_duals(parts, moved, its_b, its_scores, {}, known[0])
         if directions.shape[1]:
-            start = _along_free_directions(parts, moved, its_b, its_scores, directions, known[0]) or start
-        if start is not None:
-            moved = start.theta
-            its_quadratic = quadratic if moved is theta else parts.quadratic_value_and_grad(moved)
-            bound = max(bound, _bound(parts, start, dual, sweeps, known, its_quadratic))
+            along = _along_free_directions(parts, moved, its_b, its_scores, directions, known[0])
+            starts = starts if along is None else [along]
+        for start in starts:
+            if start is not None:
+                moved = start.theta
+                its_quadratic = quadratic if moved is theta else parts.quadratic_value_and_grad(moved)
+                bound = max(bound, _bound(parts, start, dual, sweeps, known, its_quadratic))
     return bound
 
 
@@ -122,14 +125,26 @@ def _function_bound(parts: NormalForm, start: ScoreDual) -> float:
     return -cost - square - UNIT * (size + abs(square)) - round_off
 
 
-def _score_dual(
+def _score_duals(
     parts: NormalForm, theta: Array, b: Array, scores: Array, dual: Dual, objective: float
+) -> list[ScoreDual | None]:
+    """Dual points of the score terms, in one or two ways.
+
+    Losses that see only differences between classes cannot balance what quadratic terms add to all classes alike. L1
+    and other terms of the weights may take this part, or the scores are centred and there is no such part.
+    """
+    points = [dual_point(piece, scores, dual.get(piece.number)) for piece in parts.score_pieces]
+    found = [_score_dual(parts, theta, b, scores, points, objective)]
+    if parts.score_forms and _ignore_common_shifts(points):
+        centred = scores - scores.mean(axis=1, keepdims=True)
+        found.append(_score_dual(parts, theta, b, centred, points, objective))
+    return found
+
+
+def _score_dual(
+    parts: NormalForm, theta: Array, b: Array, scores: Array, points: list[Array], objective: float
 ) -> ScoreDual | None:
     """Dual points of the score terms in the domains of their conjugates, with the sums that the intercept requires."""
-    points = [dual_point(piece, scores, dual.get(piece.number)) for piece in parts.score_pieces]
-    if _ignore_common_shifts(points):
-        # losses of differences between classes cannot balance a part that is common to all classes
-        scores = scores - scores.mean(axis=1, keepdims=True)
     # far from the optimum, the losses may not be able to balance the other terms: then use a part of these
     for share in SHARES if parts.model.intercept else (1.0,):
         taken = [u if isinstance(p.atom, Loss) else share * u for p, u in zip(parts.score_pieces, points, strict=True)]

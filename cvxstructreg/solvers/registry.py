@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers import reference
-from cvxstructreg.solvers.general import admm, proximal_gradient
+from cvxstructreg.solvers.general import admm, proximal_gradient, semismooth_newton
 from cvxstructreg.solvers.groups import group_descent, group_newton, sentence_admm
 from cvxstructreg.solvers.kernels import augmented_lagrangian, kernel_cg, warped_kernel
 from cvxstructreg.solvers.lasso import irls, working_set
@@ -31,6 +31,7 @@ _OWN: tuple[Solver, ...] = (
     working_set.SOLVER,
     group_descent.SOLVER,
     group_newton.SOLVER,
+    semismooth_newton.SOLVER,
     lbfgs.SOLVER,
     irls.SOLVER,
     proximal_gradient.SOLVER,

@@ -1,0 +1,294 @@
+"""Augmented Lagrangian Newton: all nonsmooth terms at once, for problems with few weights.
+
+The multipliers of L1, bounds, differences, group norms and hinges are kept from one augmented Lagrangian to the next
+(:mod:`~cvxstructreg.solvers.general.lagrangian`). Each is minimised by Newton's method with an exact line search. The
+Newton system also gives the dual point: with the step dx and the derivatives J and h,
+
+    p' = p + sigma J K dx,      u' = u + h A dx,      x' = x + dx      satisfy      A'u' + 2 M w' + sum K'p' = 0
+
+exactly, whatever the penalties. Certificates of these points therefore need no search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import scipy.linalg
+
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.forms.normal_form import Piece
+from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime import deadline
+from cvxstructreg.solvers.general.lagrangian import (
+    AugmentedLagrangian,
+    LineFunction,
+    State,
+    Step,
+    has_dual_set,
+    is_smooth,
+)
+from cvxstructreg.solvers.iterate import Iterate
+from cvxstructreg.solvers.needs import Need
+from cvxstructreg.solvers.solver import Solver
+
+#: Unknowns and numbers in the data up to which dense Newton matrices are made.
+MOST_UNKNOWNS, MOST_ENTRIES = 1_500, 5_000_000
+#: sigma of a loss, in units of its multipliers over its scores. All sigmas grow by GROWTH unless the complementarity
+#: falls by FALL.
+SIGMA_OF_SCORES, GROWTH, FALL = 0.7, 3.0, 0.1
+#: A Newton step is the last one if its decrease is this part of the complementarity, or of a tenth of the tolerance.
+LAST_STEP = 0.3
+#: A multiple of z - o whose projection is the subgradient there.
+STEEP = 1e12
+#: The line search ends at this part of the first slope; steps are at most so long.
+FLAT, LONGEST = 0.1, 1e4
+#: The Newton matrix is regularised by this part of its mean diagonal. Where some direction has no curvature, steps
+#: would be longer than so many times the typical weight: then by parts of the curvature of all rows, growing by 100.
+TINY, LONG, SMALL = 1e-13, 1e3, 1e-6
+#: Newton steps for one augmented Lagrangian.
+MOST_STEPS = 60
+#: Dual points are scaled into their domains by this factor at the least, else clipped.
+LEAST_FACTOR = 0.9
+#: A decrease of this part of the objective is round-off.
+ROUND_OFF = 1e-15
+
+
+@dataclass(frozen=True)
+class FewWeights(Need):
+    """At most ``most`` unknowns and ``entries`` numbers in the data, so that dense Newton matrices are cheap."""
+
+    most: int
+    entries: int
+
+    def __str__(self) -> str:
+        return f"at most {self.most:,} weights and intercepts"
+
+    def missing(self, problem: Problem) -> str | None:
+        """Too many weights, or too many data."""
+        model, k = problem.given, problem.n_outputs
+        d = min(model.n_weights, model.n_rows) if model.kernel is not None else model.n_weights
+        if (d + 1) * k > self.most or d > DENSE_LIMIT:
+            return f"{self} are supported, and there are {(d + 1) * k:,}"
+        if model.n_rows * d > self.entries:
+            return f"data of at most {self.entries:,} numbers are supported"
+        return None
+
+
+@dataclass(frozen=True)
+class DualSets(Need):
+    """Every term that is not smooth is a largest linear function over intervals or balls."""
+
+    def __str__(self) -> str:
+        return "smooth losses, L1, bounds, differences, group norms and hinges only"
+
+    def missing(self, problem: Problem) -> str | None:
+        """The first other term."""
+        parts = problem.normal_form
+        for piece in parts.score_pieces:
+            if not is_smooth(piece) and not has_dual_set(piece):
+                return f"{piece.atom!r} is neither smooth row by row nor piecewise linear"
+        for piece in parts.weight_pieces:
+            if not has_dual_set(piece):
+                return f"{problem.terms[piece.number].atom!r} is no L1 or group norm after a linear map"
+        return None
+
+
+def run(problem: Problem, start: Iterate, tol: float, sigma: float = 1.0) -> Iterator[Iterate]:
+    """``sigma`` multiplies the first penalty parameters of the augmented Lagrangian."""
+    if not sigma > 0:
+        raise ValueError(f"sigma must be positive, got {sigma}")
+    function = AugmentedLagrangian(problem)
+    x = function.joined(start.theta, start.b)
+    _set_penalties(function, sigma)
+    _warm_start(function, start)
+    last = np.inf
+    while True:
+        at, step, rows, accurate = _minimised(function, x, tol)
+        found = _dual_points(function, at, step, rows)
+        yield found.iterate(tol)
+        gap = found.complementarity
+        for term, p in zip(function.rough, found.multipliers, strict=True):
+            term.q = term.dual_set.project(p)
+            if gap > FALL * last and accurate:
+                term.sigma *= GROWTH
+        x, last = at.x + step.dx, gap
+
+
+def _set_penalties(function: AugmentedLagrangian, factor: float) -> None:
+    """First sigmas: typical multipliers over typical arguments."""
+    rows, k = function.rows, function.k
+    squares = np.einsum("ij,ij->j", rows, rows)[: function.n_weights]
+    zero = function.at(np.zeros((function.size, k)))
+    pull, curvature = np.zeros((function.size, k)), np.zeros(len(rows))
+    for term, u, z in zip(function.smooth, zero.smooth_grads, zero.smooth_scores, strict=True):
+        pull += term.rows.T @ u
+        h = term.hessians(z)
+        curvature = curvature + float(np.mean(h if h.ndim == 2 else np.einsum("iaa->ia", h)))
+    for rough, z in zip(function.rough, zero.images, strict=True):
+        if rough.of_scores:
+            size = float(np.mean(np.abs(rough.dual_set.offset))) or 1.0
+            rough.sigma = factor * SIGMA_OF_SCORES * (rough.dual_set.size or 1.0) / size
+            pull += rough.adjoint(rough.dual_set.project(STEEP * (z - rough.dual_set.offset)))
+            curvature = curvature + rough.sigma
+    mean_curvature = float(np.mean(curvature)) or 1.0
+    steepness = mean_curvature * float(np.mean(squares)) or 1.0
+    typical = float(np.mean(np.abs(pull[: function.n_weights]))) / steepness or 1.0
+    function.typical, function.capacity = typical, mean_curvature * np.einsum("ij,ij->j", rows, rows)
+    for rough in function.rough:
+        if not rough.of_scores:
+            norm = float(np.sqrt(max(rough.rows.multiply(rough.rows).sum() / max(rough.rows.shape[0], 1), 1e-300)))
+            size = rough.dual_set.size or 0.2 * typical * steepness
+            rough.sigma = factor * size / (typical * norm)
+
+
+def _warm_start(function: AugmentedLagrangian, start: Iterate) -> None:
+    for term in function.rough:
+        if term.piece is not None and term.piece.number in start.dual and not term.centred:
+            given = start.dual[term.piece.number]
+            if given.shape == term.q.shape:
+                term.q = term.dual_set.project(given)
+
+
+def _minimised(function: AugmentedLagrangian, x: Array, tol: float) -> tuple[State, Step, list[Array], bool]:
+    """Newton's method on one augmented Lagrangian: the last point, the next step there, and whether it is accurate."""
+    at = function.at(x)
+    for count in range(MOST_STEPS):
+        deadline.check()
+        gradient = at.gradient()
+        H, rows = at.hessian()
+        step = Step(at, _direction(function, H, -gradient, at.x))
+        decrease = -0.5 * float(np.vdot(gradient, step.dx))
+        scale = function.scale(at.x)
+        enough = max(at.complementarity(), 0.1 * tol * scale)
+        done = decrease <= LAST_STEP * enough and (function.smooth or _excess(function, gradient, scale) <= enough)
+        if done or decrease <= ROUND_OFF * scale or count == MOST_STEPS - 1:
+            return at, step, rows, decrease <= enough
+        s = _line_search(partial(function.slope, at, step), -2.0 * decrease)
+        at = function.at(at.x + s * step.dx)
+    raise AssertionError("unreachable")
+
+
+def _excess(function: AugmentedLagrangian, gradient: Array, scale: float) -> float:
+    """What the gradient costs in a certificate: relative to the L1 weights, or squared over the ridge."""
+    slope = np.abs(gradient[: function.n_weights])
+    part = function.parts.separable
+    weights = np.zeros(slope.shape) if part is None else np.broadcast_to(part.weights, slope.shape)
+    ridge = function.parts.ridge[:, None] * np.ones(slope.shape)
+    by_l1 = float(np.max(slope[(weights > 0)] / weights[weights > 0], initial=0.0)) * scale
+    held = (weights == 0) & (ridge > 0)
+    return by_l1 + float(np.sum(slope[held] ** 2 / (4.0 * ridge[held])))
+
+
+def _direction(function: AugmentedLagrangian, H: Array, right: Array, x: Array) -> Array:
+    """H^-1 right for a positive semidefinite H, regularised as little as possible."""
+    diagonal = np.einsum("ii->i", H)
+    added = TINY * (float(diagonal.mean()) or 1.0) + np.finfo(float).tiny
+    longest = LONG * (function.typical + float(np.abs(x).max()))
+    capacity = np.repeat(function.capacity, function.k)
+    dx, part = None, SMALL
+    diagonal += added
+    while dx is None or not float(np.abs(dx).max()) <= longest:
+        try:
+            factor = scipy.linalg.cho_factor(H, lower=True, check_finite=False)
+            dx = np.asarray(scipy.linalg.cho_solve(factor, right.reshape(-1), check_finite=False)).reshape(right.shape)
+        except scipy.linalg.LinAlgError:
+            dx = None
+        diagonal += part * capacity
+        part *= 100.0
+        if part > 1e6:
+            raise scipy.linalg.LinAlgError("the Newton matrix has no Cholesky factor")
+    return dx
+
+
+def _line_search(slope: LineFunction, first: float) -> float:
+    """A step where the derivative is small beside the first one: regula falsi inside a bracket."""
+    low, at_low, s, at_s = 0.0, first, 1.0, slope(1.0)
+    while at_s < 0 and abs(at_s) > FLAT * abs(first) and s < LONGEST:
+        low, at_low, s = s, at_s, 4.0 * s
+        at_s = slope(s)
+    if at_s <= 0 or abs(at_s) <= FLAT * abs(first):
+        return s
+    high, at_high = s, at_s
+    for _ in range(30):
+        s = low - at_low * (high - low) / (at_high - at_low)
+        s = min(max(s, low + 0.1 * (high - low)), high - 0.1 * (high - low))
+        s = s if low > 0.01 * high else min(s, 0.1 * high)  # far from the kinks a secant is no guide
+        at_s = slope(s)
+        if abs(at_s) <= FLAT * abs(first):
+            break
+        low, at_low, high, at_high = (s, at_s, high, at_high) if at_s < 0 else (low, at_low, s, at_s)
+    return s
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A point with its dual points, its complementarity, and the scale of the objective there."""
+
+    theta: Array
+    b: Array
+    dual: dict[int, Array]
+    multipliers: list[Array]
+    complementarity: float
+    scale: float
+
+    def iterate(self, tol: float) -> Iterate:
+        """The iterate, promising if the complementarity leaves room for a proof."""
+        promising = bool(self.complementarity <= tol * self.scale)
+        return Iterate(self.theta, self.b, self.dual, promising=promising)
+
+
+def _dual_points(function: AugmentedLagrangian, at: State, step: Step, rows: list[Array]) -> Found:
+    """The dual points of the Newton system, inside the domains of the conjugates."""
+    theta, b = function.inside(at.x + step.dx)
+    dual: dict[int, Array] = {}
+    for term, u, h, dz in zip(function.smooth, at.smooth_grads, rows, step.smooth_scores, strict=True):
+        moved = u + (h * dz if h.ndim == 2 else np.einsum("iab,ib->ia", h, dz))
+        dual[term.piece.number] = moved
+    multipliers = [
+        p + term.sigma * term.dual_set.moved(u, dz)
+        for term, p, u, dz in zip(function.rough, at.multipliers, at.arguments, step.images, strict=True)
+    ]
+    s = 1.0 if _absorbs(function) else _factor_inside(function, multipliers, dual)
+    s = s if s > LEAST_FACTOR else 1.0  # far from feasible: the multipliers are clipped
+    for rough, p in zip(function.rough, multipliers, strict=True):
+        if rough.piece is not None:
+            dual[rough.piece.number] = rough.dual(rough.dual_set.project(s * p))
+    for term in function.smooth:
+        dual[term.piece.number] = _into_domain(term.piece, s * dual[term.piece.number])
+    left = sum(
+        term.complementarity(z + dz, term.dual_set.project(p))
+        for term, z, dz, p in zip(function.rough, at.images, step.images, multipliers, strict=True)
+    )
+    return Found(s * theta, b, dual, multipliers, left, function.scale(at.x + step.dx))
+
+
+def _absorbs(function: AugmentedLagrangian) -> bool:
+    """Whether L1 or ridge terms take what clipped multipliers leave on each weight."""
+    part = function.parts.separable
+    held = function.parts.ridge > 0
+    if part is not None:
+        held = held | (np.broadcast_to(part.weights, function.parts.shape) > 0).all(axis=1)
+    return bool(held.all())
+
+
+def _factor_inside(function: AugmentedLagrangian, multipliers: list[Array], dual: dict[int, Array]) -> float:
+    """The largest s <= 1 that brings all dual points into their domains."""
+    s = min((term.dual_set.factor_inside(p) for term, p in zip(function.rough, multipliers, strict=True)), default=1.0)
+    for term in function.smooth:
+        for _ in range(30):
+            if s <= 0 or term.piece.conj(s * dual[term.piece.number]) < np.inf:
+                break
+            s *= 1.0 - 1e-3
+    return s
+
+
+def _into_domain(piece: Piece, u: Array) -> Array:
+    return u if piece.conj(u) < np.inf else piece.into_domain(u)
+
+
+NEEDS = (DualSets(), FewWeights(MOST_UNKNOWNS, MOST_ENTRIES))
+SOLVER = Solver("semismooth_newton", run, NEEDS, rough_zeros=True)
