@@ -5,8 +5,8 @@ other terms,
 
     residual = ||w - prox_tR(w - t g)|| / max(||w||, t ||g||),    t ||g|| about ||w||.
 
-The residual is zero exactly at an optimum, and does not depend on the units of the objective or of the weights. The
-dual point of a single penalty is thus minus the gradient. The prox of a sum of penalties is computed by dual steps.
+The residual is zero exactly at an optimum, and does not depend on the units of the objective or of the weights. If all
+terms of the weights are smooth, it is the gradient relative to the summands that cancel in it. The dual point of a single penalty is thus minus the gradient. The prox of a sum of penalties is computed by dual steps.
 """
 
 from __future__ import annotations
@@ -42,7 +42,15 @@ def kkt_residual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> float
         gradient = gradient + 2.0 * parts.rkhs * (scores - b)
     if parts.model.intercept:
         worst = max(worst, _ratio(float(np.abs(total.sum(axis=0)).max()), float(np.abs(total).sum())))
+    if not parts.weight_pieces and parts.separable is None:
+        return max(worst, _ratio(float(np.linalg.norm(gradient)), _summands(parts, theta, total, gradient - pull)))
     return max(worst, _step_residual(parts, theta, gradient, dual))
+
+
+def _summands(parts: NormalForm, theta: Array, total: Array, rest: Array) -> float:
+    """The size of the numbers that cancel in the gradient of smooth terms: |A|'|u|, and the quadratic terms."""
+    size = float(np.linalg.norm(abs(parts.model.design).T @ np.abs(total))) + float(np.linalg.norm(rest))
+    return size or float(np.linalg.norm(theta))
 
 
 def _score_point(piece: Piece, z: Array, given: Array | None) -> tuple[Array, float]:
@@ -61,8 +69,6 @@ def _score_point(piece: Piece, z: Array, given: Array | None) -> tuple[Array, fl
 def _step_residual(parts: NormalForm, theta: Array, gradient: Array, dual: Dual) -> float:
     """The length of a proximal gradient step, relative to the weights or to the gradient step."""
     steepness, size = float(np.linalg.norm(gradient)), float(np.linalg.norm(theta))
-    if steepness == 0.0 and not parts.weight_pieces and parts.separable is None:
-        return 0.0
     step = size / steepness if size > 0.0 and steepness > 0.0 else 1.0
     moved = _prox_of_sum(parts, theta - step * gradient, step, dual)
     whole = max(size, step * steepness)
