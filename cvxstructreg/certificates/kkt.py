@@ -6,7 +6,8 @@ other terms,
     residual = ||w - prox_tR(w - t g)|| / max(||w||, t ||g||),    t ||g|| about ||w||.
 
 The residual is zero exactly at an optimum, and does not depend on the units of the objective or of the weights. If all
-terms of the weights are smooth, it is the gradient relative to the summands that cancel in it. The dual point of a single penalty is thus minus the gradient. The prox of a sum of penalties is computed by dual steps.
+terms of the weights are smooth, it is the gradient relative to the summands that cancel in it. The dual point of a
+single penalty is thus minus the gradient. The prox of a sum of penalties is computed by dual steps.
 """
 
 from __future__ import annotations
