@@ -541,3 +541,18 @@ class TestParts:
         assert_allclose(pairs.centred_hinges(4).value(z), pairs(z))
         with pytest.raises(ValueError, match="single output"):
             pairs.centred_hinges(1)
+
+
+def test_a_graph_with_virtual_nodes_that_leaves_the_intercept_free():
+    """Only round-off of eliminated virtual nodes pulls at constants: the intercept is free, not held by 1e-18."""
+    x = np.array([1.0, -0.35, -0.63, 0.13])
+    graph = csr.Graph.from_edges(
+        [(4, 3), (0, 5), (0, 1), (0, 4), (3, 4)], [1.7, 1.05, 0.9, 1.85, 1.87], 6, directed=True, virtual=[1, 4]
+    )
+    network = 0.01 * csr.FeatureNetwork(graph, signed="separate").on_scores()
+    pairs = csr.Dissimilarity([(1, 0), (1, 3), (0, 2), (0, 3)], power=1)
+    loss = csr.MulticlassHinge([0, 1, 0, 0], classes=[0, 1])
+    problem = csr.Problem(csr.Kernel(4.0 * np.outer(x, x)), loss + csr.RKHSNorm() + network + pairs)
+    found, reference = problem.solve("douglas_rachford", tol=1e-5), problem.solve("cvxpy", tol=1e-5)
+    assert found.status == "optimal"
+    assert abs(found.objective - reference.objective) <= found.certificate.gap + reference.certificate.gap

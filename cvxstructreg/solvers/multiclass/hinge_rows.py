@@ -115,7 +115,9 @@ class KernelGeometry:
         assert self.warp is not None
         ones = np.ones((len(self.gram), 1))
         pull = graph.apply(ones)
-        if np.abs(pull).max() <= NO_PULL * sum(c * float(form.main_diagonal.max()) for c, form in graph.plain):
+        size = sum(c * float(form.main_diagonal.max()) for c, form in graph.plain)
+        size += sum(c * form.trace_bound for c, form in graph.operators)
+        if np.abs(pull).max() <= NO_PULL * size:
             return
         shift = self.warp.solve(pull)  # minus theta of the optimal function for b = 1
         values = ones - self.gram @ shift
