@@ -100,7 +100,7 @@ class Balls:
 
     def _shrinkage(self, u: Array) -> tuple[Array, Array]:
         norms = self.norms(u)
-        return np.minimum(1.0, self.radii / np.maximum(norms, np.finfo(float).tiny)), norms
+        return np.divide(self.radii, norms, out=np.ones_like(norms), where=norms > self.radii), norms
 
     def project(self, u: Array) -> Array:
         """The nearest point of B."""
@@ -118,7 +118,7 @@ class Balls:
         shrink, norms = self._shrinkage(u)
         diagonal = np.broadcast_to(shrink[self.owner][:, None], u.shape)
         outside = norms > self.radii
-        roots = np.where(outside, np.sqrt(shrink) / np.maximum(norms, np.finfo(float).tiny), 0.0)
+        roots = np.divide(np.sqrt(shrink), norms, out=np.zeros_like(norms), where=outside)
         return diagonal, u * roots[self.owner][:, None]
 
     def moved(self, u: Array, dz: Array) -> Array:

@@ -75,7 +75,7 @@ class AugmentedLagrangian:
         X = model.design.toarray() if sp.issparse(model.design) else np.asarray(model.design)
         self.rows = np.column_stack([X, np.ones(len(X))]) if model.intercept else X
         self.n_weights, self.k, self.size = model.n_weights, problem.n_outputs, self.rows.shape[1]
-        self.smooth = [SmoothTerm(piece, self.rows) for piece in self.parts.score_pieces if is_smooth(piece)]
+        self.smooth = [SmoothTerm(piece, self.rows) for piece in self.parts.score_pieces if is_smooth(piece, self.k)]
         self.rough = self._rough_terms()
         self.quadratic = self._quadratic()
         self.typical, self.capacity = 1.0, np.ones(self.size)  # a weight, and the curvature of all rows for each
@@ -93,7 +93,7 @@ class AugmentedLagrangian:
     def _rough_terms(self) -> list[RoughTerm]:
         terms = []
         for piece in self.parts.score_pieces:
-            if not is_smooth(piece):
+            if not is_smooth(piece, self.k):
                 rows = piece.forward(self.rows)
                 dual_set = dual_set_of(piece, (len(rows), self.k))
                 is_centred = piece.atom.can("centred_hinges")
@@ -224,17 +224,18 @@ class Step:
         self.quadratic_curvature = float(np.vdot(dx, product))
 
 
-def is_smooth(piece: Piece) -> bool:
-    """Whether the piece has a gradient and a Hessian for each row."""
+def is_smooth(piece: Piece, k: int) -> bool:
+    """Whether the piece has a gradient and a Hessian for each row of k scores."""
     atom = piece.atom
-    return atom.can("grad") and (atom.can("hess_diag") or atom.can("hess_rows") or atom.can("centred_hinges"))
+    by_row = atom.can("hess_diag") or atom.can("hess_rows") or (atom.can("centred_hinges") and k > 1)
+    return atom.can("grad") and by_row
 
 
-def has_dual_set(piece: Piece) -> bool:
-    """Whether the piece is a largest linear function over intervals or balls."""
+def has_dual_set(piece: Piece, k: int) -> bool:
+    """Whether the piece is a largest linear function over intervals or balls, for k outputs."""
     atom = piece.atom
     if atom.can("centred_hinges"):
-        return not atom.can("grad")
+        return k > 1 and not atom.can("grad")
     return atom.can("hinges") or atom.can("blocks") or atom.can("separable")
 
 

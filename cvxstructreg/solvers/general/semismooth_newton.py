@@ -51,6 +51,8 @@ FLAT, LONGEST = 0.1, 1e4
 TINY, LONG, SMALL = 1e-13, 1e3, 1e-6
 #: Newton steps for one augmented Lagrangian.
 MOST_STEPS = 60
+#: Augmented Lagrangians, each of at most so many Newton steps, and the growth of all sigmas together.
+MOST_LAGRANGIANS, MOST_GROWTH = 100, 1e10
 #: Dual points are scaled into their domains by this factor at the least, else clipped.
 LEAST_FACTOR = 0.9
 #: A decrease of this part of the objective is round-off.
@@ -89,10 +91,10 @@ class DualSets(Need):
         """The first other term."""
         parts = problem.normal_form
         for piece in parts.score_pieces:
-            if not is_smooth(piece) and not has_dual_set(piece):
+            if not is_smooth(piece, problem.n_outputs) and not has_dual_set(piece, problem.n_outputs):
                 return f"{piece.atom!r} is neither smooth row by row nor piecewise linear"
         for piece in parts.weight_pieces:
-            if not has_dual_set(piece):
+            if not has_dual_set(piece, problem.n_outputs):
                 return f"{problem.terms[piece.number].atom!r} is no L1 or group norm after a linear map"
         return None
 
@@ -105,15 +107,15 @@ def run(problem: Problem, start: Iterate, tol: float, sigma: float = 1.0) -> Ite
     x = function.joined(start.theta, start.b)
     _set_penalties(function, sigma)
     _warm_start(function, start)
-    last = np.inf
-    while True:
+    last, most = np.inf, [MOST_GROWTH * term.sigma for term in function.rough]
+    for count in range(1, MOST_LAGRANGIANS + 1):
         at, step, rows, accurate = _minimised(function, x, tol)
         found = _dual_points(function, at, step, rows)
-        yield found.iterate(tol)
+        yield found.iterate(tol, exhausted=count == MOST_LAGRANGIANS)
         gap = found.complementarity
-        for term, p in zip(function.rough, found.multipliers, strict=True):
+        for term, p, limit in zip(function.rough, found.multipliers, most, strict=True):
             term.q = term.dual_set.project(p)
-            if gap > FALL * last and accurate:
+            if gap > FALL * last and accurate and term.sigma < limit:
                 term.sigma *= GROWTH
         x, last = at.x + step.dx, gap
 
@@ -235,10 +237,10 @@ class Found:
     complementarity: float
     scale: float
 
-    def iterate(self, tol: float) -> Iterate:
+    def iterate(self, tol: float, exhausted: bool) -> Iterate:
         """The iterate, promising if the complementarity leaves room for a proof."""
         promising = bool(self.complementarity <= tol * self.scale)
-        return Iterate(self.theta, self.b, self.dual, promising=promising)
+        return Iterate(self.theta, self.b, self.dual, exhausted=exhausted, promising=promising)
 
 
 def _dual_points(function: AugmentedLagrangian, at: State, step: Step, rows: list[Array]) -> Found:
