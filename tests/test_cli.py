@@ -81,5 +81,5 @@ def test_a_report_reads_well():
     assert report.agrees
     assert "fista refuses: Hinge(3 rows) has no gradient" in str(report)
     assert "<pre>" in report._repr_html_()
-    assert {row.solver for row in report.rows} == {"cvxpy", "augmented_lagrangian", "admm"}
+    assert {row.solver for row in report.rows} == {"cvxpy", "augmented_lagrangian", "semismooth_newton", "admm"}
     assert len(report.records()) == len(report.rows)

@@ -11,10 +11,17 @@ import pytest
 import cvxstructreg as csr
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers import handover, reference, registry, run
-from cvxstructreg.solvers.general import proximal_gradient
+from cvxstructreg.solvers.general import proximal_gradient, semismooth_newton
 from cvxstructreg.solvers.iterate import Iterate, Refusal
 from cvxstructreg.solvers.lasso import irls, working_set
 from random_problems import kernel_problem, linear_problem
+
+
+@pytest.fixture(autouse=True)
+def left_out(monkeypatch):
+    """Without the general second-order solver, to which the problems of these tests are easy."""
+    monkeypatch.setattr(semismooth_newton.SOLVER, "refusal", lambda problem: Refusal("left out"))
+
 
 LASSO = csr.Problem(
     csr.Linear(np.random.default_rng(0).normal(size=(30, 8))), csr.Logistic(np.arange(30) % 2) + 0.5 * csr.L1()

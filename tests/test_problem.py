@@ -192,7 +192,9 @@ def test_refusals_are_in_words(data):
     groups = csr.Groups([[0, 1], [1, 2]], n_features=6)
     problem = csr.Problem(csr.Linear(X), csr.Hinge(y) + csr.GroupLasso(groups) + csr.L1())
     assert "Hinge(60 rows) has no gradient" in refusals(problem)["fista"]
-    with pytest.raises(ValueError, match=r"does not accept.*has no gradient.*These do: 'admm', 'cvxpy'"):
+    with pytest.raises(
+        ValueError, match=r"does not accept.*has no gradient.*These do: 'semismooth_newton', 'admm', 'cvxpy'"
+    ):
         problem.solve("fista")
     assert names()[-1] == "cvxpy"
     assert {"fista", "admm"} < set(names())

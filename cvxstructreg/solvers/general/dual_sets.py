@@ -56,7 +56,7 @@ class Intervals:
 
     def factor_inside(self, p: Array) -> float:
         """The largest s <= 1 with s p in B."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             room = np.where(p > self.upper, self.upper / p, np.where(p < self.lower, self.lower / p, 1.0))
         return max(0.0, float(np.min(room, initial=1.0)))
 
