@@ -78,7 +78,8 @@ class AugmentedLagrangian:
         self.smooth = [SmoothTerm(piece, self.rows) for piece in self.parts.score_pieces if is_smooth(piece, self.k)]
         self.rough = self._rough_terms()
         self.quadratic = self._quadratic()
-        self.typical, self.capacity = 1.0, np.ones(self.size)  # a weight, and the curvature of all rows for each
+        # a typical score, the root mean square of each column, and its curvature if all rows had that at zero
+        self.typical_score, self.lengths, self.capacity = 1.0, np.ones(self.size), np.ones(self.size)
 
     def _quadratic(self) -> Array:
         """Q with 1/2 x'Qx the quadratic terms of the weights and of the scores, the same for every output."""

@@ -46,8 +46,8 @@ LAST_STEP = 0.3
 STEEP = 1e12
 #: The line search ends at this part of the first slope; steps are at most so long.
 FLAT, LONGEST = 0.1, 1e4
-#: The Newton matrix is regularised by this part of its mean diagonal. Where some direction has no curvature, steps
-#: would be longer than so many times the typical weight: then by parts of the curvature of all rows, growing by 100.
+#: The Newton matrix is regularised by this part of its diagonal and of the curvature of all rows. Where some direction
+#: has no curvature, steps would be longer than LONG times the typical score: then by larger parts, growing by 100.
 TINY, LONG, SMALL = 1e-13, 1e3, 1e-6
 #: Newton steps for one augmented Lagrangian.
 MOST_STEPS = 60
@@ -134,12 +134,15 @@ def _set_penalties(function: AugmentedLagrangian, factor: float) -> None:
         if rough.of_scores:
             size = float(np.mean(np.abs(rough.dual_set.offset))) or 1.0
             rough.sigma = factor * SIGMA_OF_SCORES * (rough.dual_set.size or 1.0) / size
-            pull += rough.adjoint(rough.dual_set.project(STEEP * (z - rough.dual_set.offset)))
+            steep = STEEP * (rough.dual_set.size or 1.0) / size
+            pull += rough.adjoint(rough.dual_set.project(steep * (z - rough.dual_set.offset)))
             curvature = curvature + rough.sigma
     mean_curvature = float(np.mean(curvature)) or 1.0
     steepness = mean_curvature * float(np.mean(squares)) or 1.0
     typical = float(np.mean(np.abs(pull[: function.n_weights]))) / steepness or 1.0
-    function.typical, function.capacity = typical, mean_curvature * np.einsum("ij,ij->j", rows, rows)
+    all_squares = np.einsum("ij,ij->j", rows, rows)
+    function.capacity, function.lengths = mean_curvature * all_squares, np.sqrt(all_squares / max(len(rows), 1))
+    function.typical_score = typical * float(np.sqrt(np.mean(squares) / max(len(rows), 1)))
     for rough in function.rough:
         if not rough.of_scores:
             norm = float(np.sqrt(max(rough.rows.multiply(rough.rows).sum() / max(rough.rows.shape[0], 1), 1e-300)))
@@ -188,12 +191,12 @@ def _excess(function: AugmentedLagrangian, gradient: Array, scale: float) -> flo
 def _direction(function: AugmentedLagrangian, H: Array, right: Array, x: Array) -> Array:
     """H^-1 right for a positive semidefinite H, regularised as little as possible."""
     diagonal = np.einsum("ii->i", H)
-    added = TINY * (float(diagonal.mean()) or 1.0) + np.finfo(float).tiny
-    longest = LONG * (function.typical + float(np.abs(x).max()))
     capacity = np.repeat(function.capacity, function.k)
+    # in scores, so that the units of the columns do not matter
+    longest = LONG * (function.typical_score + float(np.max(np.abs(x) * function.lengths[:, None])))
     dx, part = None, SMALL
-    diagonal += added
-    while dx is None or not float(np.abs(dx).max()) <= longest:
+    diagonal += TINY * (diagonal + capacity) + np.finfo(float).tiny
+    while dx is None or not float(np.max(np.abs(dx) * function.lengths[:, None])) <= longest:
         try:
             factor = scipy.linalg.cho_factor(H, lower=True, check_finite=False)
             dx = np.asarray(scipy.linalg.cho_solve(factor, right.reshape(-1), check_finite=False)).reshape(right.shape)
