@@ -141,6 +141,12 @@ def test_the_newton_matrix_is_the_derivative_of_the_gradient(loss):
     np.testing.assert_allclose((H @ dx.reshape(-1)).reshape(dx.shape), change, rtol=1e-4, atol=1e-3)
 
 
+def test_terms_without_rows():
+    pairs = csr.Dissimilarity(np.zeros((0, 2), dtype=int))
+    problem = csr.Problem(csr.Linear(X), csr.MulticlassHinge(THREE) + csr.L1() + pairs)
+    assert problem.solve(NAME).status == "optimal"
+
+
 def test_refusals_and_options():
     many = csr.Problem(csr.Linear(sp.csr_array((20, 5000))), csr.Logistic(np.arange(20) % 2) + csr.L1())
     latent = csr.Problem(csr.Linear(X), csr.Logistic(Y) + csr.LatentGroupLasso(OVERLAPPING))

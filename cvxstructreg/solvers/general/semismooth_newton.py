@@ -132,6 +132,8 @@ def _set_penalties(function: AugmentedLagrangian, factor: float) -> None:
         curvature = curvature + float(np.mean(h if h.ndim == 2 else np.einsum("iaa->ia", h)))
     for rough, z in zip(function.rough, zero.images, strict=True):
         if rough.of_scores:
+            if not z.size:  # no pairs
+                continue
             size = float(np.mean(np.abs(rough.dual_set.offset))) or 1.0
             rough.sigma = factor * SIGMA_OF_SCORES * (rough.dual_set.size or 1.0) / size
             steep = STEEP * (rough.dual_set.size or 1.0) / size
