@@ -98,7 +98,7 @@ def test_what_cannot_be_removed():
     [("splitting", "douglas_rachford"), ("warped", "warped_kernel"), ("multipliers", "augmented_lagrangian")],
 )
 def test_former_names_work_with_a_note(former, present):
-    with pytest.warns(DeprecationWarning, match=f"'{former}' is now called '{present}'"):
+    with pytest.warns(FutureWarning, match=f"'{former}' is now called '{present}'"):
         assert registry.named(former).name == present
 
 

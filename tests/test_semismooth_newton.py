@@ -108,7 +108,7 @@ def test_units_do_not_matter():
     [
         Intervals(np.full((6, 2), -1.0), np.full((6, 2), 0.5), np.full((6, 2), 0.1)),
         Intervals(np.zeros((6, 2)), np.full((6, 2), np.inf), np.zeros((6, 2))),
-        Balls(np.array([0, 2, 2, 6]), np.array([1.0, 1.0, 0.3]), (6, 2)),
+        Balls(np.array([0, 2, 3, 6]), np.array([1.0, 1.0, 0.3]), (6, 2)),
     ],
 )
 def test_projections_and_their_derivatives(dual_set):
@@ -139,6 +139,13 @@ def test_the_newton_matrix_is_the_derivative_of_the_gradient(loss):
     np.testing.assert_allclose(H, H.T, atol=1e-10)
     change = (function.at(x + 1e-7 * dx).gradient() - function.at(x - 1e-7 * dx).gradient()) / 2e-7
     np.testing.assert_allclose((H @ dx.reshape(-1)).reshape(dx.shape), change, rtol=1e-4, atol=1e-3)
+
+
+def test_bounds_on_scores_are_refused():
+    """The sets hold absolute values after a map, but no bounds."""
+    problem = csr.Problem(csr.Linear(X), csr.Logistic(Y) + csr.Ridge() + csr.Box(-1.0, 1.0).on_scores())
+    assert "Box" in semismooth_newton.SOLVER.refusal(problem).reason
+    assert problem.solve(tol=1e-5).objective == pytest.approx(problem.solve("cvxpy").objective, rel=1e-4)
 
 
 def test_terms_without_rows():

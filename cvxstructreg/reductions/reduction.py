@@ -43,7 +43,7 @@ class Reduction:
         """The reduction of a problem, computed once and cached with the problem; None if nothing changes."""
         kept: dict[type, Any] = problem.__dict__.setdefault(_KEPT, {})
         if cls not in kept:
-            kept[cls] = cls.make(problem)
+            kept.setdefault(cls, cls.make(problem))  # one reduction for all threads
         found: Self | None = kept[cls]
         return found
 

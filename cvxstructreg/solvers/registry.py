@@ -133,7 +133,7 @@ def named(name: str) -> Solver:
         if name == solver.name:
             return solver
         if name in solver.aliases:
-            warnings.warn(f"solver {name!r} is now called {solver.name!r}", DeprecationWarning, stacklevel=4)
+            warnings.warn(f"solver {name!r} is now called {solver.name!r}", FutureWarning, stacklevel=5)
             return solver
     close = difflib.get_close_matches(str(name), ("auto", *names()), n=1)
     hint = f"did you mean {close[0]!r}? Choose from" if close else "choose from"

@@ -40,7 +40,7 @@ class Solver:
     baseline : bool
         Whether the solver is a published method for comparison. ``auto`` tries such solvers last.
     aliases : tuple of str
-        Former names. They still work, with a deprecation warning.
+        Former names. They still work, with a warning.
 
     Examples
     --------

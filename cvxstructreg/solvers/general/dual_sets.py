@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.block_norms import block_norms, row_squares
+from cvxstructreg.runtime.lazy import cached_property
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,18 +87,14 @@ class Balls:
         counts = np.maximum(np.diff(self.indptr) * self.shape[1], 1)
         return float(np.mean(self.radii / np.sqrt(counts))) if len(self.radii) else 0.0
 
-    @property
+    @cached_property
     def owner(self) -> np.ndarray:
         """The block of each row."""
         return np.repeat(np.arange(len(self.radii)), np.diff(self.indptr))
 
     def norms(self, u: Array) -> Array:
         """||u_g||."""
-        squares = np.zeros(len(self.radii))
-        filled = np.flatnonzero(np.diff(self.indptr))  # reduceat does not take empty blocks
-        if filled.size:
-            squares[filled] = np.add.reduceat(np.einsum("ij,ij->i", u, u), self.indptr[filled])
-        return np.sqrt(squares)
+        return block_norms(row_squares(u), self.indptr)
 
     def _shrinkage(self, u: Array) -> tuple[Array, Array]:
         norms = self.norms(u)

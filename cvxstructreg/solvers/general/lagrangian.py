@@ -237,7 +237,8 @@ def has_dual_set(piece: Piece, k: int) -> bool:
     atom = piece.atom
     if atom.can("centred_hinges"):
         return k > 1 and not atom.can("grad")
-    return atom.can("hinges") or atom.can("blocks") or atom.can("separable")
+    absolute = atom.can("separable") and not atom.separable().bounded  # bounds after a map are not supported
+    return absolute or atom.can("hinges") or atom.can("blocks")
 
 
 def dual_set_of(piece: Piece, shape: tuple[int, int]) -> DualSet:

@@ -72,7 +72,7 @@ class FewWeights(Need):
     def missing(self, problem: Problem) -> str | None:
         """Too many weights, or too many data."""
         model, k = problem.given, problem.n_outputs
-        d = min(model.n_weights, model.n_rows) if model.kernel is not None else model.n_weights
+        d = model.n_weights
         if (d + 1) * k > self.most or d > DENSE_LIMIT:
             return f"{self} are supported, and there are {(d + 1) * k:,}"
         if model.n_rows * d > self.entries:
@@ -123,13 +123,14 @@ def run(problem: Problem, start: Iterate, tol: float, sigma: float = 1.0) -> Ite
 def _set_penalties(function: AugmentedLagrangian, factor: float) -> None:
     """First sigmas: typical multipliers over typical arguments."""
     rows, k = function.rows, function.k
-    squares = np.einsum("ij,ij->j", rows, rows)[: function.n_weights]
+    all_squares = np.einsum("ij,ij->j", rows, rows)
+    squares = all_squares[: function.n_weights]
     zero = function.at(np.zeros((function.size, k)))
-    pull, curvature = np.zeros((function.size, k)), np.zeros(len(rows))
+    pull, curvature = np.zeros((function.size, k)), 0.0
     for term, u, z in zip(function.smooth, zero.smooth_grads, zero.smooth_scores, strict=True):
         pull += term.rows.T @ u
         h = term.hessians(z)
-        curvature = curvature + float(np.mean(h if h.ndim == 2 else np.einsum("iaa->ia", h)))
+        curvature += float(np.mean(h if h.ndim == 2 else np.einsum("iaa->ia", h)))
     for rough, z in zip(function.rough, zero.images, strict=True):
         if rough.of_scores:
             if not z.size:  # no pairs
@@ -138,12 +139,11 @@ def _set_penalties(function: AugmentedLagrangian, factor: float) -> None:
             rough.sigma = factor * SIGMA_OF_SCORES * (rough.dual_set.size or 1.0) / size
             steep = STEEP * (rough.dual_set.size or 1.0) / size
             pull += rough.adjoint(rough.dual_set.project(steep * (z - rough.dual_set.offset)))
-            curvature = curvature + rough.sigma
-    mean_curvature = float(np.mean(curvature)) or 1.0
-    steepness = mean_curvature * float(np.mean(squares)) or 1.0
+            curvature += rough.sigma
+    curvature = curvature or 1.0
+    steepness = curvature * float(np.mean(squares)) or 1.0
     typical = float(np.mean(np.abs(pull[: function.n_weights]))) / steepness or 1.0
-    all_squares = np.einsum("ij,ij->j", rows, rows)
-    function.capacity, function.lengths = mean_curvature * all_squares, np.sqrt(all_squares / max(len(rows), 1))
+    function.capacity, function.lengths = curvature * all_squares, np.sqrt(all_squares / max(len(rows), 1))
     function.typical_score = typical * float(np.sqrt(np.mean(squares) / max(len(rows), 1)))
     for rough in function.rough:
         if not rough.of_scores:
