@@ -11,28 +11,32 @@ import numpy as np
 
 from cvxstructreg.core.atom import freeze
 from cvxstructreg.core.loss import Loss, encode_binary
+from cvxstructreg.forms.shortfall import shortfall
 from cvxstructreg.numerics.arrays import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BinaryLoss(Loss):
-    """sum_i s_i phi(y_i f_i) with labels 0/1, -1/+1, or any two values given as ``classes=(negative, positive)``."""
+    """sum_i s_i phi(y_i f_i) with labels 0/1, -1/+1, or any two values given as ``classes=(negative, positive)``.
+
+    All rows may be of one class if there is an offset: then the scores of a constant may not be the best ones.
+    """
 
     classes: Any = None
 
     def _encode(self, y: Any) -> Array:
-        signs, classes = encode_binary(y, self.classes)
+        signs, classes = encode_binary(y, self.classes, one_class=self.offset is not None)
         freeze(self, classes=classes)
         return signs
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(np.unique(self.y[self.sample_weight > 0])) < 2:
+        if self.offset is None and len(np.unique(self.y[self.sample_weight > 0])) < 2:
             raise ValueError("sample_weight is zero for all examples of one class; a classifier needs examples of both")
 
     def _shortfall(self, z: Array) -> Array:
         """(1 - y_i f_i)_+: by how much the margins are below 1."""
-        return np.maximum(0.0, 1.0 - self.y * z)
+        return shortfall(self.y * z)
 
     def _shortfall_expr(self, z: cp.Expression) -> cp.Expression:
         return cp.pos(1 - self._margin_expr(z))
@@ -51,4 +55,5 @@ class BinaryLoss(Loss):
         return [
             (cls([0, 1, 1, 0, 1]), (5, 1)),
             (cls(["no", "yes", "no", "yes"], sample_weight=[1.0, 2.0, 0.0, 0.5], classes=("no", "yes")), (4, 1)),
+            (cls([0, 1, 1, 0], sample_weight=[1.0, 2.0, 0.0, 0.5], offset=[0.5, -1.0, 2.0, 0.0]), (4, 1)),
         ]

@@ -20,8 +20,8 @@ class Hinge(BinaryLoss):
     ----------
     y : array of n labels
         0/1 or -1/+1; any two values with ``classes=(negative, positive)``.
-    rows, sample_weight
-        As for every loss: the labelled rows of the model, and the s_i.
+    rows, sample_weight, offset
+        As for every loss: the labelled rows of the model, the s_i, and scores known in advance.
 
     Examples
     --------
@@ -59,6 +59,10 @@ class Hinge(BinaryLoss):
     def hinges(self) -> tuple[Array, Array]:
         """The labels and the weights of the rows."""
         return self.y[:, 0].copy(), np.array(self.sample_weight)
+
+    def kinks(self) -> tuple[Array, Array, Array]:
+        """Slope -s or s on one side of the kink y, and 0 on the other."""
+        return *self._slopes(), np.array(self.y)
 
     def dual_box(self) -> tuple[Array, Array]:
         """-y u in [0, s]."""

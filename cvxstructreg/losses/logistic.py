@@ -22,8 +22,8 @@ class Logistic(BinaryLoss):
     ----------
     y : array of n labels
         0/1 or -1/+1; any two values with ``classes=(negative, positive)``.
-    rows, sample_weight
-        As for every loss: the labelled rows of the model, and the s_i.
+    rows, sample_weight, offset
+        As for every loss: the labelled rows of the model, the s_i, and scores known in advance.
 
     Examples
     --------
@@ -84,9 +84,10 @@ class Logistic(BinaryLoss):
         return float(np.sum(s * (xlogy(q, q) + xlog1py(1.0 - q, -q))))  # log(1 - q) would lose digits for small q
 
     def constants(self) -> list[Array]:
-        """The log odds of the classes."""
+        """The log odds of the classes; zero if there is only one class, which has no best constant."""
         positive = float(np.sum(self.sample_weight[self.y[:, 0] > 0]))
-        return [np.array([np.log(positive) - np.log(float(np.sum(self.sample_weight[self.y[:, 0] < 0])))])]
+        negative = float(np.sum(self.sample_weight[self.y[:, 0] < 0]))
+        return [np.array([np.log(positive) - np.log(negative) if positive and negative else 0.0])]
 
     def dual_box(self) -> tuple[Array, Array]:
         """-y u / s in [0, 1]."""

@@ -27,8 +27,8 @@ class MulticlassHinge(Loss):
     ----------
     y : array of n labels
         Any values; column j of F belongs to the j-th of ``classes``.
-    rows, sample_weight
-        As for every loss: the labelled rows of the model, and the s_i.
+    rows, sample_weight, offset
+        As for every loss: the labelled rows of the model, the s_i, and scores known in advance.
     classes : sequence, optional
         The order of the columns of F; the sorted labels by default. A class may have no labelled row.
 
@@ -108,4 +108,5 @@ class MulticlassHinge(Loss):
             (cls([0, 2, 1, 0]), (4, 3)),
             (cls(["b", "a", "b"], sample_weight=[2.0, 1.0, 0.5], classes=("a", "b", "c", "d")), (3, 4)),
             (cls([0, 1, 1]), (3, 2)),
+            (cls([0, 2, 1], offset=rng.normal(size=(3, 3))), (3, 3)),
         ]

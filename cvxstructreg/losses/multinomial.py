@@ -24,8 +24,8 @@ class Multinomial(Loss):
     ----------
     y : array of n labels
         Any values; column j of F belongs to the j-th of ``classes``.
-    rows, sample_weight
-        As for every loss: the labelled rows of the model, and the s_i.
+    rows, sample_weight, offset
+        As for every loss: the labelled rows of the model, the s_i, and scores known in advance.
     classes : sequence, optional
         The order of the columns of F; the sorted labels by default.
 
@@ -188,6 +188,7 @@ class Multinomial(Loss):
         return [
             (cls([0, 2, 1, 0]), (4, 3)),
             (cls(["b", "a", "b"], sample_weight=[2.0, 1.0, 0.0], classes=("b", "a")), (3, 2)),
+            (cls([0, 2, 1], offset=rng.normal(size=(3, 3))), (3, 3)),
         ]
 
 

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import cvxpy as cp
 import numpy as np
 
-from cvxstructreg.core.atom import as_columns
-from cvxstructreg.core.loss import Loss
+from cvxstructreg.losses.residual import ResidualLoss
 from cvxstructreg.numerics.arrays import Array
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Squared(Loss):
+class Squared(ResidualLoss):
     """1/2 sum_i s_i (F_i - y_i)^2: a sum over rows, halved, not averaged.
 
     Parameters
     ----------
     y : array of shape (n,) or (n, k)
         Targets.
-    rows, sample_weight
-        As for every loss: the labelled rows of the model, and the s_i.
+    rows, sample_weight, offset
+        As for every loss: the labelled rows of the model, the s_i, and scores known in advance.
 
     Examples
     --------
@@ -33,21 +32,7 @@ class Squared(Loss):
 
     formula: ClassVar[str] = "1/2 sum_i s_i (f_i - y_i)^2"
     convention: ClassVar[str] = "summed over rows (not averaged), with the factor 1/2"
-
-    def _encode(self, y: Any) -> Array:
-        targets = as_columns(y, "y")
-        if targets.shape[1] == 0:
-            raise ValueError(f"y has no columns; it must have shape (n,) or (n, k), got {targets.shape}")
-        return targets
-
-    def shifted(self, by: Array) -> Squared:
-        """The loss with ``by`` added to the targets: its value at z + by equals the value of this loss at z."""
-        return replace(self, y=self.y + by)
-
-    @property
-    def n_outputs(self) -> int:
-        """Number of target columns."""
-        return int(self.y.shape[1])
+    has_constant_curvature: ClassVar[bool] = True
 
     def expr(self, z: cp.Expression) -> cp.Expression:
         """The definition."""
@@ -81,6 +66,8 @@ class Squared(Loss):
     def conj(self, u: Array) -> float:
         """sum u y + u^2 / (2 s); rows of weight zero need u = 0."""
         s = np.broadcast_to(self.weight_column, u.shape)
+        if np.all(self.sample_weight > 0):
+            return float(np.vdot(u, self.y) + 0.5 * np.vdot(u, u / self.weight_column))
         if np.any(u[s == 0]):
             return np.inf
         return float(np.sum(u * self.y) + 0.5 * np.sum(u[s > 0] ** 2 / s[s > 0]))
@@ -95,9 +82,10 @@ class Squared(Loss):
         return -width, width
 
     @classmethod
-    def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Squared, tuple[int, int]]]:
+    def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Self, tuple[int, int]]]:
         """Small instances with the shape they act on."""
         return [
             (cls(rng.normal(size=5)), (5, 1)),
             (cls(rng.normal(size=(4, 2)), sample_weight=[1.0, 2.0, 0.0, 0.5]), (4, 2)),
+            (cls(rng.normal(size=4), sample_weight=[1.0, 2.0, 0.0, 0.5], offset=rng.normal(size=4)), (4, 1)),
         ]

@@ -20,8 +20,8 @@ class SquaredHinge(BinaryLoss):
     ----------
     y : array of n labels
         0/1 or -1/+1; any two values with ``classes=(negative, positive)``.
-    rows, sample_weight
-        As for every loss: the labelled rows of the model, and the s_i.
+    rows, sample_weight, offset
+        As for every loss: the labelled rows of the model, the s_i, and scores known in advance.
 
     Examples
     --------
