@@ -27,6 +27,10 @@ from cvxstructreg.graphs.weight_matrix import (
     square_coo,
     with_direction,
 )
+from cvxstructreg.runtime.cards import card, named, table
+
+#: The HTML form shows so many edges.
+MOST_SHOWN = 6
 
 
 class Graph:
@@ -282,6 +286,20 @@ class Graph:
         direction = "directed" if self.is_directed else "undirected"
         virtual = f", {self.n_virtual} virtual" if self.n_virtual else ""
         return f"Graph({size}{signs}, {direction}{virtual})"
+
+    def _repr_html_(self) -> str:
+        first, second, weights = self.edges()
+        rows: list[tuple[str, Any]] = [
+            ("nodes", f"{self.n_nodes}" + (f", {self.n_virtual} of them virtual" if self.n_virtual else "")),
+            ("edges", f"{self.n_edges}, {'directed' if self.is_directed else 'undirected'}"),
+        ]
+        if self.is_signed:
+            rows.append(("signs", f"{np.sum(weights > 0)} similar, {np.sum(weights < 0)} dissimilar"))
+        if len(self.isolated):
+            rows.append(("isolated", f"{plural(len(self.isolated), 'node')} without an edge"))
+        strongest = np.argsort(-np.abs(weights), kind="stable")[:MOST_SHOWN]
+        shown = [(named(self.names, first[e]), named(self.names, second[e]), f"{weights[e]:.4g}") for e in strongest]
+        return card("Graph", rows, table(("strongest edges", "", "weight"), shown, left=2) if shown else "")
 
     def _rows(self) -> NDArray[np.int64]:
         return np.repeat(np.arange(self.n_nodes), np.diff(self._weights.indptr))

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cvxstructreg.groups.groups import Groups
+from cvxstructreg.groups.trees import TreeGroups
 
 if TYPE_CHECKING:
     from cvxstructreg.groups.embeddings import EmbeddingGroups
@@ -24,6 +25,7 @@ __all__ = [
     "LSIGroups",
     "PunktSplitter",
     "SentenceGroups",
+    "TreeGroups",
     "named_groups",
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,14 +27,21 @@ from cvxstructreg.core.checks import (
     show,
     weight_array,
 )
+from cvxstructreg.groups.members import checked_member_weights, first_identical, flat_member_weights, member_arrays
+from cvxstructreg.groups.nesting import Nesting, nesting_of
 from cvxstructreg.numerics.block_norms import block_norms, row_squares
+from cvxstructreg.runtime.cards import card, named, table
+from cvxstructreg.runtime.lazy import cached_property
+
+#: The HTML form shows so many groups, and so many members of each.
+MOST_SHOWN = 8
 
 Weights = ArrayLike | Callable[[NDArray[np.int64]], ArrayLike] | None
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Groups:
-    """Index sets g in {0, ..., d-1} with weights c_g >= 0, as in sum_g c_g ||w_g||_2.
+    """Index sets g in {0, ..., d-1} with weights c_g >= 0, as in sum_g c_g ||w_g||_2, and perhaps member weights.
 
     Groups may overlap, and features may be in no group. The object is immutable: its arrays are read-only.
 
@@ -50,12 +57,17 @@ class Groups:
         One name per group.
     feature_names : sequence of str, optional
         One distinct name per feature.
+    member_weights : sequence of sequences of positive numbers, optional
+        m_gj for each entry of ``lists``, as in sum_g c_g ||diag(m_g) w_g||_2: the square root of the number of copies
+        of a token in a sentence, or the degree to which a word belongs to a topic. 1 by default.
 
     Attributes
     ----------
     indptr, indices : int64 arrays
         Group g is indices[indptr[g]:indptr[g + 1]], sorted.
     weights : float64 array
+    member_weights : float64 array or None
+        One number for each entry of ``indices``.
     n_features, names, feature_names
         As given or inferred; names are tuples or None.
 
@@ -74,6 +86,7 @@ class Groups:
     n_features: int
     names: Names
     feature_names: Names
+    member_weights: NDArray[np.float64] | None = None
 
     def __init__(
         self,
@@ -82,16 +95,18 @@ class Groups:
         weights: Weights = None,
         names: Iterable[str] | None = None,
         feature_names: Iterable[str] | None = None,
+        member_weights: Iterable[Iterable[float]] | None = None,
     ):
         """Flatten and check the lists; see the class."""
-        members = _member_arrays(lists)
+        members = member_arrays(lists)
         feature_names = checked_names(feature_names, n_features, "feature")
         indptr = _starts([len(array) for array in members])
         nonempty = [array for array in members if array.size]
         flat = np.concatenate(nonempty) if nonempty else np.zeros(0, dtype=np.int64)
         indices = indices_of(flat, feature_names, "feature")
         count = inferred_count(n_features, feature_names, indices, "n_features")
-        vars(self).update(vars(Groups.from_csr(indptr, indices, count, weights, names, feature_names)))
+        flat_weights = None if member_weights is None else flat_member_weights(member_weights, members)
+        vars(self).update(vars(Groups.from_csr(indptr, indices, count, weights, names, feature_names, flat_weights)))
 
     @classmethod
     def from_labels(cls, labels: ArrayLike, weights: Weights = None, names: Iterable[str] | None = None) -> Groups:
@@ -122,8 +137,11 @@ class Groups:
         weights: Weights = None,
         names: Iterable[str] | None = None,
         feature_names: Iterable[str] | None = None,
+        member_weights: ArrayLike | None = None,
     ) -> Groups:
         """Group g is indices[indptr[g]:indptr[g + 1]], as in the rows of a CSR matrix.
+
+        ``member_weights`` has one number for each entry of ``indices``.
 
         Examples
         --------
@@ -142,9 +160,42 @@ class Groups:
         freeze(groups, n_features=checked_count(n_features, "n_features"), feature_names=feature_names)
         freeze(groups, indptr=starts.astype(np.int64))
         freeze(groups, names=checked_names(names, groups.n_groups, "group", unique=False))
+        if member_weights is not None:
+            checked = checked_member_weights(member_weights, groups, flat)
+            order = np.lexsort((flat, groups.owner))
+            freeze(groups, member_weights=None if np.all(checked == 1.0) else checked[order])
         freeze(groups, indices=groups._sorted_indices(flat))
         freeze(groups, weights=groups._checked_weights(weights))
         return groups
+
+    @classmethod
+    def singletons(cls, n_features: int, weights: Weights = None, **names: Any) -> Groups:
+        """One group for each feature; with several outputs, its weights for all outputs.
+
+        Examples
+        --------
+        >>> Groups.singletons(3)
+        Groups(3 groups over 3 features, size 1, disjoint)
+        """
+        d = checked_count(n_features, "n_features")
+        return cls.from_csr(np.arange(d + 1), np.arange(d), d, weights, **names)
+
+    @classmethod
+    def from_memberships(cls, memberships: Any, weights: Weights = None, **names: Any) -> Groups:
+        """One group per row of a matrix of nonnegative numbers, with its positive entries as member weights.
+
+        Examples
+        --------
+        >>> groups = Groups.from_memberships([[0.5, 0.0, 1.0], [0.0, 2.0, 0.0]])
+        >>> [group.tolist() for group in groups], groups.member_weights.tolist()
+        ([[0, 2], [1]], [0.5, 1.0, 2.0])
+        """
+        matrix = sparse.csr_array(memberships)
+        matrix.sum_duplicates()
+        matrix.eliminate_zeros()
+        return cls.from_csr(
+            matrix.indptr, matrix.indices, matrix.shape[1], weights, **names, member_weights=matrix.data
+        )
 
     @property
     def n_groups(self) -> int:
@@ -181,6 +232,11 @@ class Groups:
         """Whether the groups are disjoint."""
         return bool(np.all(self.counts <= 1))
 
+    @cached_property
+    def nesting(self) -> Nesting | None:
+        """The parent and the height of each group if any two groups are disjoint or nested, else None."""
+        return nesting_of(self)
+
     def __len__(self) -> int:
         """Return the number of groups."""
         return self.n_groups
@@ -203,12 +259,15 @@ class Groups:
         return sparse.csr_array(parts, shape=shape)
 
     def norms(self, w: ArrayLike) -> NDArray[np.float64]:
-        """||w_g||_2 of each group, for w of length d or (Frobenius norm) d x k."""
+        """||w_g||_2, or ||diag(m_g) w_g||_2, of each group, for w of length d or (Frobenius norm) d x k."""
         values = real_array(w, "w")
         if values.ndim not in (1, 2) or len(values) != self.n_features:
             d = self.n_features
             raise ValueError(f"w has shape {values.shape}; expected ({d},) or ({d}, k), one row per feature")
-        return block_norms(row_squares(values)[self.indices], self.indptr)
+        squares = row_squares(values)[self.indices]
+        if self.member_weights is not None:
+            squares = squares * self.member_weights**2
+        return block_norms(squares, self.indptr)
 
     def with_weights(self, weights: Weights) -> Groups:
         """Return the same groups with other weights: a scalar, an array, or a function of the sizes.
@@ -240,13 +299,17 @@ class Groups:
         weights = np.bincount(first, self.weights, minlength=self.n_groups)[keep]
         names = chosen_names(self.names, np.flatnonzero(keep))
         indptr = _starts(self.sizes[keep])
-        indices = self.indices[np.repeat(keep, self.sizes)]
-        return Groups.from_csr(indptr, indices, self.n_features, weights, names, self.feature_names)
+        inside = np.repeat(keep, self.sizes)
+        members = None if self.member_weights is None else self.member_weights[inside]
+        return Groups.from_csr(
+            indptr, self.indices[inside], self.n_features, weights, names, self.feature_names, members
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle through `from_csr`, because numpy does not pickle the read-only flag of an array."""
         names = (self.names, self.feature_names)
-        return type(self).from_csr, (self.indptr, self.indices, self.n_features, self.weights, *names)
+        parts = (self.indptr, self.indices, self.n_features, self.weights, *names, self.member_weights)
+        return type(self).from_csr, parts
 
     def __repr__(self) -> str:
         """One line with the number, sizes and overlap of the groups."""
@@ -255,8 +318,29 @@ class Groups:
             low, high = self.sizes.min(), self.sizes.max()
             text += f", size {low}" if low == high else f", sizes {low}-{high}"
             text += ", disjoint" if self.is_disjoint else ", overlapping"
+        text += ", weighted members" if self.member_weights is not None else ""
         n_outside = self.n_features - int(self.covered.sum())
         return text + (f", {plural(n_outside, 'feature')} in no group)" if n_outside else ")")
+
+    def _repr_html_(self) -> str:
+        outside, most = self.n_features - int(self.covered.sum()), int(self.counts.max(initial=0))
+        rows: list[tuple[str, Any]] = [("groups", f"{self.n_groups} over {plural(self.n_features, 'feature')}")]
+        if self.n_groups:
+            rows += [("sizes", f"{self.sizes.min()} to {self.sizes.max()}, median {np.median(self.sizes):g}")]
+            rows += [("overlap", "none" if self.is_disjoint else f"a feature is in up to {most} groups")]
+        rows += [("outside", f"{plural(outside, 'feature')} in no group")] if outside else []
+        shown = [
+            (named(self.names, g), f"{self.weights[g]:.4g}", self._members(g))
+            for g in range(min(self.n_groups, MOST_SHOWN))
+        ]
+        left = self.n_groups - len(shown)
+        grid = table(("group", "weight", "features"), shown, left=3) if shown else ""
+        return card("Groups", rows, grid, note=f"and {left} more" if left else "")
+
+    def _members(self, group: int) -> str:
+        """Return the first few members of a group by name or number."""
+        members = [named(self.feature_names, j) for j in self[group][:MOST_SHOWN]]
+        return ", ".join(members) + (", ..." if self.sizes[group] > MOST_SHOWN else "")
 
     def _group(self, group: int) -> str:
         return f"group {show(self.names, group)}"
@@ -298,42 +382,16 @@ class Groups:
         return keys - offset
 
     def first_identical(self) -> NDArray[np.int64]:
-        """Return, for each group, the first group with the same features: found by hash, then compared exactly.
+        """Return, for each group, the first group with the same features and member weights.
+
+        Candidates are found by hash, then compared exactly.
 
         Examples
         --------
         >>> Groups([[0, 1], [2], [1, 0]]).first_identical()
         array([0, 1, 0])
         """
-        if self.n_groups == 0:
-            return np.zeros(0, dtype=np.int64)
-        words = np.random.default_rng(0).integers(2**64, size=self.n_features, dtype=np.uint64)
-        hashes = np.add.reduceat(words[self.indices], self.indptr[:-1])
-        _, position, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-        itself = np.arange(self.n_groups)
-        first = np.where(self.sizes == self.sizes[position[inverse]], position[inverse], itself)
-        counterpart = np.arange(self.n_entries) + np.repeat(self.indptr[first] - self.indptr[:-1], self.sizes)
-        differs = np.logical_or.reduceat(self.indices != self.indices[counterpart], self.indptr[:-1])
-        return np.where(differs, itself, first)
-
-
-def _member_arrays(lists: Iterable[Iterable[Any]]) -> list[NDArray[Any]]:
-    if isinstance(lists, Mapping):
-        raise TypeError("lists is a mapping; use Groups(list(lists.values()), names=list(lists))")
-    members = []
-    for number, group in enumerate(lists):
-        if isinstance(group, str) or not isinstance(group, Iterable):
-            raise TypeError(
-                f"group {number} is {group!r}, not a list of features; for one label per feature "
-                "use Groups.from_labels(labels)"
-            )
-        array = np.asarray(group if hasattr(group, "__array__") else list(group))
-        if array.ndim != 1:
-            raise ValueError(f"group {number} must be a one-dimensional list of features, not of shape {array.shape}")
-        if array.dtype == bool:
-            raise TypeError(f"group {number} is a boolean mask; use its indices, np.flatnonzero(mask)")
-        members.append(array)
-    return members
+        return first_identical(self)
 
 
 def _starts(sizes: ArrayLike) -> NDArray[np.int64]:

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from cvxstructreg.core.atom import Atom, freeze
-from cvxstructreg.forms.row_selection import Selection, compiled_pays
+from cvxstructreg.core.checks import weight_array
+from cvxstructreg.forms.row_selection import compiled_pays, picks_rows
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.block_norms import block_norms, row_squares
 from cvxstructreg.numerics.momentum import Momentum
@@ -23,20 +24,50 @@ from cvxstructreg.runtime import deadline
 class BlockNorms(Atom):
     """sum_g c_g ||z_g||_2 over consecutive blocks of rows (all columns of a block together).
 
+    A building block for :func:`cvxstructreg.compose`, as in isotropic total variation. For groups of weights that are
+    not consecutive or that overlap, use :class:`cvxstructreg.GroupLasso`.
+
+    Parameters
+    ----------
+    indptr : array of integers
+        Block g consists of the rows indptr[g] to indptr[g + 1] - 1; starts with 0.
+    weights : array of nonnegative numbers, one for each block, optional
+        The c_g, ones by default.
+
     Examples
     --------
-    >>> import numpy as np
-    >>> BlockNorms(np.array([0, 2, 3]), np.array([1.0, 2.0]))([3.0, 4.0, -1.0])
+    >>> BlockNorms([0, 2, 3], [1.0, 2.0])([3.0, 4.0, -1.0])
     7.0
+    >>> BlockNorms.of_sizes([2, 1])([3.0, 4.0, -1.0])
+    6.0
     """
 
     indptr: Any
-    weights: Any
+    weights: Any = None
 
-    formula: ClassVar[str] = "sum_g c_g ||z_g||_2"
+    formula: ClassVar[str] = "sum_g c_g ||w_g||_2"
+    convention: ClassVar[str] = "blocks of consecutive weights, all outputs of a block together"
 
     def __post_init__(self) -> None:
-        freeze(self, indptr=np.asarray(self.indptr, dtype=np.int64), weights=np.asarray(self.weights, dtype=float))
+        indptr = np.asarray(self.indptr)
+        is_list = indptr.ndim == 1 and indptr.size and indptr.dtype.kind in "iu"
+        if not is_list or indptr[0] or np.any(np.diff(indptr) < 0):
+            raise ValueError(
+                f"indptr must be integers that start with 0 and never fall, got {self.indptr!r}; for the sizes of the "
+                "blocks use BlockNorms.of_sizes(sizes)"
+            )
+        weights = weight_array(self.weights, len(indptr) - 1, "block")
+        if not np.isfinite(weights).all() or np.any(weights < 0):
+            raise ValueError(f"block weights must be finite and at least 0, got {float(weights.min())}")
+        freeze(self, indptr=indptr.astype(np.int64), weights=weights)
+
+    @classmethod
+    def of_sizes(cls, sizes: Any, weights: Any = None) -> BlockNorms:
+        """Blocks of the given sizes, one after the other."""
+        counts = np.asarray(sizes)
+        if counts.ndim != 1 or counts.dtype.kind not in "iu" or np.any(counts < 0):
+            raise ValueError(f"sizes must be a list of integers, one for each block, got {sizes!r}")
+        return cls(np.concatenate([[0], np.cumsum(counts)]), weights)
 
     @property
     def size(self) -> int | None:
@@ -116,7 +147,7 @@ class BlockNorms(Atom):
         Gauss-Seidel sweeps over the blocks. K must pick rows, so that each block has the Hessian I; for any other K the
         result is a copy of u. The given u must satisfy ||u_g|| <= scale c_g.
         """
-        if not _picks_rows(K):
+        if not picks_rows(K):
             return u.copy()
         from cvxstructreg.forms import compiled_groups  # imported here, since numba compiles on first use
 
@@ -141,13 +172,6 @@ class BlockNorms(Atom):
         ]
 
 
-def _picks_rows(K: Any) -> bool:
-    """Whether each row of K has a single entry, equal to 1."""
-    if isinstance(K, Selection):
-        return True
-    return sp.issparse(K) and K.format == "csr" and bool(np.all(np.diff(K.indptr) == 1) and np.all(K.data == 1.0))
-
-
 def fit_stack(E: Any, v: Array, step_prox: Callable[[Array, float], Array]) -> Array:
     """argmin_q  1/2 ||E'q - v||^2 + h(q), where E stacks groups: the last point of :func:`stack_steps`."""
     q = np.zeros((E.shape[0], v.shape[1]))
@@ -159,20 +183,23 @@ def fit_stack(E: Any, v: Array, step_prox: Callable[[Array, float], Array]) -> A
 def stack_steps(E: Any, v: Array, step_prox: Callable[[Array, float], Array]) -> Iterator[Array]:
     """Accelerated proximal gradient steps towards argmin_q  1/2 ||E'q - v||^2 + h(q).
 
-    ``step_prox(q, t)`` is the prox of t h. E'E is diagonal and counts the groups of each feature; its largest entry is
-    the Lipschitz constant. Disjoint groups need a single step.
+    ``step_prox(q, t)`` is the prox of t h. Each row of E has one entry, a 1 unless members have weights. E'E is
+    diagonal and counts the groups of each feature; its largest entry is the Lipschitz constant. Disjoint groups without
+    member weights need a single step.
     """
     picked, d = E.indices, E.shape[1]
-    lipschitz = float(np.bincount(picked, minlength=1).max(initial=1))
+    entries = E.data[:, None] if sp.issparse(E) else np.ones((1, 1))
+    squares = np.bincount(picked, np.broadcast_to(entries**2, (len(picked), 1))[:, 0], minlength=1)
+    lipschitz = float(squares.max(initial=0.0)) or 1.0
 
     def unstacked(q: Array) -> Array:
-        return np.column_stack([np.bincount(picked, weights=column, minlength=d) for column in q.T])
+        return np.column_stack([np.bincount(picked, weights=column, minlength=d) for column in (entries * q).T])
 
     point, size = np.zeros((E.shape[0], v.shape[1])), float(np.abs(v).max(initial=0.0))
     momentum = Momentum([point])
     for _ in range(20_000):
         deadline.check()
-        moved = step_prox(point - (unstacked(point) - v)[picked] / lipschitz, 1.0 / lipschitz)
+        moved = step_prox(point - entries * (unstacked(point) - v)[picked] / lipschitz, 1.0 / lipschitz)
         yield moved
         if np.abs(moved - point).max(initial=0.0) <= 1e-13 * max(size, float(np.abs(moved).max(initial=0.0))):
             return

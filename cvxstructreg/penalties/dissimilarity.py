@@ -11,16 +11,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Atom, freeze
-from cvxstructreg.core.checks import weight_array
+from cvxstructreg.core.checks import real_number, weight_array
 from cvxstructreg.forms.centred_hinge import CentredHinges
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.l1 import L1
+from cvxstructreg.penalties.pairs.dead_zone import DeadZone, SquaredDeadZone
 from cvxstructreg.penalties.ridge import Ridge
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PairHinge(Atom):
-    """sum_p c_p sum_j (Z_pj - (k-2)/(k-1))_+ of centred sums Z = F_s + F_t of two rows; |Z_p| for a single column.
+    """sum_p c_p sum_j (Z_pj - (k-2)/(k-1) - margin)_+ of centred sums Z = F_s + F_t of two rows.
+
+    A single column Z stands for (Z, -Z), and the function is (|Z_p| - margin)_+.
 
     Examples
     --------
@@ -30,14 +33,20 @@ class PairHinge(Atom):
     """
 
     weights: Any
+    margin: float = 0.0
 
     power: ClassVar[int] = 1
-    formula: ClassVar[str] = "sum_p c_p sum_j (Z_pj - (k-2)/(k-1))_+"
+    formula: ClassVar[str] = "sum_p c_p sum_j (Z_pj - (k-2)/(k-1) - margin)_+"
 
     def __post_init__(self) -> None:
-        freeze(self, weights=np.asarray(self.weights, dtype=float))
+        freeze(self, weights=np.asarray(self.weights, dtype=float), margin=float(self.margin))
+        object.__setattr__(self, "_single", self._of_one_column())
+
+    def _of_one_column(self) -> Atom:
         costs = self.weights if self.weights.size else None
-        object.__setattr__(self, "_single", L1(costs) if self.power == 1 else Ridge(costs))
+        if self.margin:
+            return (DeadZone if self.power == 1 else SquaredDeadZone)(self.weights, self.margin)
+        return L1(costs) if self.power == 1 else Ridge(costs)
 
     @property
     def size(self) -> int | None:
@@ -48,10 +57,11 @@ class PairHinge(Atom):
         """The function of k columns: absolute values or squares for a single one, else hinges of centred rows."""
         if k == 1:
             return self.__dict__["_single"]
-        return CentredHinges(np.repeat(self.weights[:, None], k, axis=1), (k - 2) / (k - 1), self.power)
+        tau = (k - 2) / (k - 1) + self.margin
+        return CentredHinges(np.repeat(self.weights[:, None], k, axis=1), tau, self.power)
 
     def centred_hinges(self, k: int) -> CentredHinges:
-        """Cost c_p for each of two or more classes, with the kink at (k-2)/(k-1)."""
+        """Cost c_p for each of two or more classes, with the kink at (k-2)/(k-1) + margin."""
         if k < 2:
             raise ValueError("a single output has absolute values instead of centred hinges")
         hinges: CentredHinges = self._function(k)
@@ -87,11 +97,15 @@ class PairHinge(Atom):
             (cls(np.array([1.0, 0.5])), (2, 1)),
             (cls(np.array([1.0, 2.0, 0.5])), (3, 3)),
             (cls(np.ones(2)), (2, 2)),
+            (cls(np.array([1.0, 2.0]), 0.5), (2, 1)),
+            (cls(np.array([1.0, 2.0]), 0.3), (2, 3)),
         ]
 
 
 class PairSquaredHinge(PairHinge):
-    """sum_p c_p sum_j ((Z_pj - (k-2)/(k-1))_+)^2 of centred sums Z of two rows; Z_p^2 for a single column.
+    """sum_p c_p sum_j ((Z_pj - (k-2)/(k-1) - margin)_+)^2 of centred sums Z of two rows.
+
+    A single column Z stands for (Z, -Z), and the function is ((|Z_p| - margin)_+)^2.
 
     Examples
     --------
@@ -101,7 +115,7 @@ class PairSquaredHinge(PairHinge):
     """
 
     power: ClassVar[int] = 2
-    formula: ClassVar[str] = "sum_p c_p sum_j ((Z_pj - (k-2)/(k-1))_+)^2"
+    formula: ClassVar[str] = "sum_p c_p sum_j ((Z_pj - (k-2)/(k-1) - margin)_+)^2"
 
     def grad(self, z: Array) -> Array:
         """2 c times the excess, centred."""
@@ -118,10 +132,10 @@ class PairSquaredHinge(PairHinge):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dissimilarity(Atom):
-    """sum_(s,t) c_st sum_j ((F_sj + F_tj - (k-2)/(k-1))_+)^power: the two examples should not share a class.
+    """sum_(s,t) c_st sum_j ((F_sj + F_tj - (k-2)/(k-1) - margin)_+)^power: the examples should not share a class.
 
     F are the scores centred over the k classes (the sum-to-zero coding). A single output f stands for the two classes
-    (f, -f), and the penalty is |f_s + f_t|^power.
+    (f, -f), and the penalty is ((|f_s + f_t| - margin)_+)^power: with a margin, sums near zero cost nothing.
 
     Parameters
     ----------
@@ -131,11 +145,15 @@ class Dissimilarity(Atom):
         Hinge or squared hinge.
     weights : number or array of m nonnegative numbers, optional
         The c_st, ones by default.
+    margin : float
+        The dead zone: how far a sum may be beyond its limit at no cost.
 
     Examples
     --------
     >>> Dissimilarity([(0, 1)], power=2)([1.0, 2.0])
     9.0
+    >>> Dissimilarity([(0, 1)], power=2, margin=0.5)([1.0, 2.0])
+    6.25
     >>> round(Dissimilarity([(0, 1)])([[2.0, -1.0, -1.0], [2.0, -1.0, -1.0]]), 6)
     3.5
     """
@@ -143,9 +161,10 @@ class Dissimilarity(Atom):
     pairs: Any
     power: int = 1
     weights: Any = None
+    margin: float = 0.0
 
     target: ClassVar[str] = "scores"
-    formula: ClassVar[str] = "sum_(s,t) c_st sum_j ((F_sj + F_tj - (k-2)/(k-1))_+)^power"
+    formula: ClassVar[str] = "sum_(s,t) c_st sum_j ((F_sj + F_tj - (k-2)/(k-1) - margin)_+)^power"
     convention: ClassVar[str] = "summed over pairs, each once; scores centred over the k classes (F 1 = 0)"
 
     def __post_init__(self) -> None:
@@ -155,7 +174,10 @@ class Dissimilarity(Atom):
         weights = weight_array(self.weights, len(pairs), "pair")
         if not np.isfinite(weights).all() or (weights < 0).any():
             raise ValueError("the weights of Dissimilarity must be finite and nonnegative")
-        freeze(self, pairs=pairs, weights=weights)
+        margin = real_number(self.margin, "margin")
+        if not 0.0 <= margin < np.inf:
+            raise ValueError(f"margin must be finite and at least 0, got {margin}; 0 is no dead zone")
+        freeze(self, pairs=pairs, weights=weights, margin=margin)
 
     def check_rows(self, m: int, what: str) -> None:
         """Raise unless the model has all rows that the pairs name."""
@@ -173,7 +195,7 @@ class Dissimilarity(Atom):
         width = int(self.pairs.max()) + 1 if m else 1
         rows = np.repeat(np.arange(m), 2)
         sums = sp.csr_array((np.ones(2 * m), (rows, self.pairs.ravel())), shape=(m, width))
-        return (PairHinge if self.power == 1 else PairSquaredHinge)(self.weights), sums
+        return (PairHinge if self.power == 1 else PairSquaredHinge)(self.weights, self.margin), sums
 
     def expr(self, z: cp.Expression) -> cp.Expression:
         """The definition."""
@@ -185,7 +207,8 @@ class Dissimilarity(Atom):
         return self.split()[0].value(z[self.pairs[:, 0]] + z[self.pairs[:, 1]])
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self.pairs)} pairs, power={self.power})"
+        margin = f", margin={self.margin:g}" if self.margin else ""
+        return f"{type(self).__name__}({len(self.pairs)} pairs, power={self.power}{margin})"
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[Dissimilarity, tuple[int, int]]]:
@@ -195,6 +218,8 @@ class Dissimilarity(Atom):
             (cls([(0, 1), (1, 3)], power=2, weights=[1.0, 0.5]), (4, 1)),
             (cls([(0, 2), (1, 3)], weights=2.0), (4, 3)),
             (cls([(0, 2), (1, 3)], power=2), (4, 3)),
+            (cls([(0, 1), (1, 3)], margin=0.5), (4, 1)),
+            (cls([(0, 1), (1, 3)], power=2, margin=0.2), (4, 3)),
         ]
 
 

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from cvxstructreg.forms.quadratic_form import QuadraticForm
 from cvxstructreg.forms.quadratic_penalty import QuadraticPenalty
 from cvxstructreg.graphs import Graph
+from cvxstructreg.graphs.conversion import as_graph
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,8 +53,7 @@ class FeatureNetwork(QuadraticPenalty):
     convention: ClassVar[str] = "P: graph weights, rows summing to 1; no factor 1/2"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.graph, Graph):
-            raise TypeError(f"FeatureNetwork needs a Graph, got {type(self.graph).__name__}; pass Graph(W)")
+        object.__setattr__(self, "graph", as_graph(self.graph, "FeatureNetwork"))
         if self.signed not in ("separate", "joint"):
             raise ValueError(f'signed must be "separate" or "joint", got {self.signed!r}')
         parts = [self.graph]

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.graphs import Graph
+from cvxstructreg.graphs.conversion import as_graph
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.l1 import L1
 
@@ -41,8 +42,7 @@ class FusedLasso(Atom):
     convention: ClassVar[str] = "each edge once"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.graph, Graph):
-            raise TypeError(f"FusedLasso needs a Graph, got {type(self.graph).__name__}; pass Graph(W)")
+        object.__setattr__(self, "graph", as_graph(self.graph, "FusedLasso"))
         if self.graph.n_virtual:
             raise ValueError("FusedLasso does not support virtual nodes; use Laplacian, or make them real features")
         i, j, w = self.graph.edges()

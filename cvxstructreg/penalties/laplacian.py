@@ -14,6 +14,7 @@ from cvxstructreg.forms.composed_forms import PowerForm
 from cvxstructreg.forms.quadratic_form import QuadraticForm
 from cvxstructreg.forms.quadratic_penalty import QuadraticPenalty
 from cvxstructreg.graphs import Graph
+from cvxstructreg.graphs.conversion import as_graph
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,8 +68,7 @@ class Laplacian(QuadraticPenalty):
     convention: ClassVar[str] = "= w'Lw, each edge once, no factor 1/2"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.graph, Graph):
-            raise TypeError(f"Laplacian needs a Graph, got {type(self.graph).__name__}; pass Graph(W)")
+        object.__setattr__(self, "graph", as_graph(self.graph, "Laplacian"))
         if not isinstance(self.normalized, bool | np.bool_):
             raise TypeError(f"normalized must be True or False, got {self.normalized!r}")
         power = checked_count(self.power, "power")

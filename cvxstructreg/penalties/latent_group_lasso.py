@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -15,17 +14,12 @@ from cvxstructreg.core.atom import Atom
 from cvxstructreg.forms.row_selection import Selection
 from cvxstructreg.groups import Groups
 from cvxstructreg.numerics.arrays import Array
-from cvxstructreg.numerics.units import power_of_two
 from cvxstructreg.penalties.blocks import BlockNorms, stack_steps
 from cvxstructreg.penalties.group_lasso import checked_groups
 from cvxstructreg.penalties.latent_shares import LatentShares
-from cvxstructreg.runtime import deadline
-from cvxstructreg.runtime.quiet import QuietProblem
 
 #: Numbers of proximal gradient steps after which Newton steps on the shares of the groups are tried.
 TRIES = (10, 20, 40, 80, 160, 320, 640, 1280, 2560)
-#: The maximum number of proximal gradient steps for each value of t in the computation of the norm.
-MOST_FOR_NORM = 160
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,28 +112,7 @@ class LatentGroupLasso(Atom):
             z[self.groups.indices[free]] = 0.0
         if self.groups.is_disjoint or not np.any(z):
             return float(self.groups.weights @ self.groups.norms(z))
-        found = self._shares.norm(z, lambda t: self._part_norms(z, t))
-        return self._norm_by_cvxpy(z) if found is None else found
-
-    def _norm_by_cvxpy(self, z: Array) -> float:
-        unit = power_of_two(float(np.abs(z).max()))  # the tolerances of a cone solver are absolute
-        copies = self._decomposition(cp.Constant(z / unit))
-        with suppress(cp.SolverError):
-            QuietProblem(cp.Minimize(self._blocks[0].expr(copies))).solve(
-                solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10, **deadline.clarabel_limit()
-            )
-        if copies.value is None:
-            return self._blocks[0].value(self._cheapest_copies(z))
-        return unit * self._blocks[0].value(np.asarray(copies.value, dtype=float))
-
-    def _cheapest_copies(self, z: Array) -> Array:
-        """Each feature in the cheapest of its groups: a decomposition of z for the case that no better one is found."""
-        indices, costs = self.groups.indices, np.repeat(self.groups.weights, np.diff(self.groups.indptr))
-        order = np.lexsort((costs, indices))
-        _, first = np.unique(indices[order], return_index=True)
-        copies = np.zeros((len(indices), z.shape[1]))
-        copies[order[first]] = z[indices[order[first]]]
-        return copies
+        return self._shares.norm(z)
 
     def prox(self, v: Array, t: float) -> Array:
         """E'q, where the copies q minimise 1/2 ||E'q - v||^2 + t sum_g c_g ||q_g||."""
@@ -151,15 +124,6 @@ class LatentGroupLasso(Atom):
                 if found is not None:
                     return found
         return np.asarray(E.T @ q)
-
-    def _part_norms(self, v: Array, t: float) -> Iterator[Array]:
-        """The norms of the copies in the prox after more and more steps."""
-        blocks, E = self._blocks
-        for count, q in enumerate(stack_steps(E, v, lambda q, step: blocks.prox(q, t * step)), start=1):
-            if count in TRIES:
-                yield blocks.norms(q)
-            if count >= MOST_FOR_NORM:
-                return
 
     def dual_norm(self, u: Array) -> float:
         """max_g ||u_g|| / c_g."""

@@ -14,7 +14,6 @@ accuracy. The equations are solved in the form r_g / ||u_g|| = 1, which is linea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -26,10 +25,10 @@ from cvxstructreg.runtime import deadline
 
 #: Relative accuracy of the optimality conditions, and of the two bounds of the norm.
 ACCURACY, TIGHT = 1e-11, 1e-11
-#: How often the step of the prox is halved in the computation of the norm.
-HALVINGS = 40
 #: Maximum numbers of changes of the set of groups, and of Newton steps for each set.
 ROUNDS, NEWTON_STEPS = 10, 10
+#: Alternations between parts and shares, and those after which Newton steps are tried, without tiny shares.
+MOST_ALTERNATIONS, NEWTON_AT, NO_SHARE = 2_000, (8, 20, 50, 100, 200, 400, 800, 1600), 1e-6
 #: Up to DENSE entries the matrix of groups and features is dense; Newton is tried for up to MOST_GROUPS groups.
 DENSE, MOST_GROUPS = 100_000, 2_000
 
@@ -50,31 +49,31 @@ class LatentShares:
         search = self._prox_search(v, t, norms)
         return None if search is None else (1.0 - 1.0 / search.sums)[:, None] * v
 
-    def norm(self, z: Array, parts: Callable[[float], Iterable[Array]]) -> float | None:
-        """The norm of z, never too low; None if the shares could not be found.
+    def norm(self, z: Array) -> float:
+        """The norm of z, never too low, by alternating between the parts and the shares, with Newton steps at times.
 
-        The shares of the prox are followed from a large step t to smaller ones, for which more and more groups have a
-        share, until they are the shares of z itself. ``parts(t)`` yields more and more accurate norms of the parts of
-        the prox.
+        Shares s give the parts s_g u_g with u_j = z_j / sum s, and parts give the shares s_g = ||v_g|| / c_g. Each step
+        decreases the cost of the parts; the bound from u ends the search. Groups of weight zero get no part.
         """
-        if not self.tractable:
-            return None
-        a = _squares(z, self.covered)
-        t, near = float(np.max(np.sqrt(self.B @ a) / self.weights)), None
-        for _ in range(HALVINGS):
-            t *= 0.5
-            found = None if near is None else self._prox_search(z, t, 2.0 * t * self.weights * near.s)
-            for norms in parts(t) if found is None else ():
-                found = found or self._prox_search(z, t, norms)
-            if found is None:
-                return None
-            near, search = found, _Search(self.B, a, self.weights, 0.0)
-            if np.all((near.sums > 1.0)[a > 0]):
-                search.rounds(t * near.s)
-                upper, lower = search.bounds()
-                if upper < np.inf and upper - lower <= TIGHT * upper:
-                    return upper
-        return None
+        kept = self.weights > 0
+        B, weights, a = self.B[kept], self.weights[kept], _squares(z, self.covered)
+        search = _Search(B, a, weights, 0.0)
+        s, best = np.sqrt(B @ a) / weights, np.inf
+        for count in range(1, MOST_ALTERNATIONS + 1):
+            search.look(s)
+            upper, lower = search.bounds()
+            best = min(best, upper)
+            if best - lower <= TIGHT * best or deadline.passed():
+                break
+            if count in NEWTON_AT and np.count_nonzero(s) <= MOST_GROUPS:
+                trial = _Search(B, a, weights, 0.0)
+                trial.rounds(np.where(s * weights > NO_SHARE * best, s, 0.0))
+                upper, lower = trial.bounds()
+                best = min(best, upper)
+                if best - lower <= TIGHT * best:
+                    break
+            s = s * (search.norms / weights)
+        return best
 
     def _prox_search(self, v: Array, t: float, norms: Array) -> _Search | None:
         if not self.tractable:

@@ -71,5 +71,5 @@ def _checked_psd(matrix: Any) -> Any:
     if matrix.shape[0] <= DENSE_LIMIT:
         smallest = float(np.linalg.eigvalsh(to_dense(matrix))[0])
         if smallest < -1e-8 * scale:
-            raise ValueError(f"matrix must be positive semidefinite, its smallest eigenvalue is {smallest:.3g}")
+            raise ValueError(f"matrix must be positive semidefinite, but its smallest eigenvalue is {smallest:.3g}")
     return (matrix + matrix.T) / 2

@@ -1,0 +1,76 @@
+"""Graphs from what a user has: a matrix, pairs, an edge table or a networkx graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from cvxstructreg.graphs.graph import Graph
+from cvxstructreg.graphs.networkx_bridge import from_networkx
+
+
+def as_graph(given: Any, owner: str) -> Graph:
+    """Return a Graph as it is, and make one of anything that says unambiguously what its edges are.
+
+    Parameters
+    ----------
+    given : Graph, square matrix, networkx graph, data frame or sequence of pairs
+        A matrix, dense or sparse, has the weights W. A data frame has the weights if it is square with equal names of
+        rows and columns, and else one edge in each row: two ends and perhaps a weight. Pairs, or triples with a weight,
+        are numbers of features; the last feature is the largest number in them.
+    owner : str
+        Who needs the graph, for the message.
+
+    Examples
+    --------
+    >>> as_graph([(0, 1), (1, 2)], "FusedLasso")
+    Graph(3 nodes, 2 edges, undirected)
+    """
+    if isinstance(given, Graph):
+        return given
+    if hasattr(given, "edges") and hasattr(given, "is_directed"):
+        return from_networkx(given)
+    if hasattr(given, "columns") and hasattr(given, "to_numpy"):
+        return _from_table(given)
+    if sparse.issparse(given) or (isinstance(given, np.ndarray) and given.ndim == 2 and _is_square(given)):
+        return Graph(given)
+    if isinstance(given, np.ndarray | list | tuple | set | frozenset) and len(given):
+        rows = [tuple(row) if np.ndim(row) == 1 or isinstance(row, tuple) else (row,) for row in given]
+        if {len(row) for row in rows} <= {2, 3}:
+            return _from_edges(rows)
+    kind = type(given).__name__
+    raise TypeError(f"{owner} needs a Graph, got {kind}; pass Graph(W), pairs of features, or a networkx graph")
+
+
+def _is_square(matrix: np.ndarray) -> bool:
+    return matrix.shape[0] == matrix.shape[1]
+
+
+def _from_edges(rows: list[tuple[Any, ...]]) -> Graph:
+    """The graph of pairs (i, j) or triples (i, j, weight) of node numbers."""
+    pairs = np.array([row[:2] for row in rows])
+    if pairs.dtype.kind == "f" and np.all(pairs == np.round(pairs)):  # numbers beside weights in one array
+        pairs = pairs.astype(np.int64)
+    return Graph.from_edges(pairs, np.array([row[2] if len(row) == 3 else 1.0 for row in rows], dtype=float))
+
+
+def _from_table(table: Any) -> Graph:
+    """The graph of a data frame: a square one with equal names has the weights, any other one has the edges."""
+    names = [str(name) for name in table.columns]
+    index = [str(name) for name in getattr(table, "index", [])]
+    values = table.to_numpy()
+    if names == index and values.shape[0] == values.shape[1]:
+        numbered = names == [str(i) for i in range(len(names))]
+        return Graph(np.asarray(values, dtype=float), names=None if numbered else names)
+    if len(names) not in (2, 3):
+        raise ValueError(
+            f"an edge table has two columns of ends and perhaps one of weights, got {len(names)} columns {names[:5]}"
+        )
+    weights = [1.0] * len(values) if len(names) == 2 else [float(weight) for weight in values[:, 2]]
+    ends = values[:, :2]
+    if all(isinstance(end, str) for end in ends.ravel()):
+        nodes = list(dict.fromkeys(ends.ravel().tolist()))
+        return Graph.from_edges([tuple(pair) for pair in ends], weights, names=nodes)
+    return _from_edges([(int(i), int(j), w) for (i, j), w in zip(ends.tolist(), weights, strict=True)])

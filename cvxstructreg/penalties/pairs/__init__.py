@@ -1,0 +1,1 @@
+"""Functions of sums of two scores, for pairs of examples."""
