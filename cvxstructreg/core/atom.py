@@ -45,14 +45,18 @@ CAPABILITIES = (
     "hessp",
     "hess_diag",
     "hess_rows",
+    "hess_factor",
+    "hess_bound",
     "lipschitz",
     "conj",
     "dual_norm",
     "split",
+    "parts",
     "quadratic",
     "separable",
     "blocks",
     "hinges",
+    "kinks",
     "centred_hinges",
     "repair",
     "dual_box",
@@ -73,16 +77,20 @@ class Atom:
     ``hessp(z, p)``           the Hessian at z times p
     ``hess_diag(z)``          the diagonal of the Hessian at z, for an f whose Hessian is diagonal (a sum over entries)
     ``hess_rows(z)``          (D, R) with the Hessian at z being diag(D_i) - R_i R_i' for each row i
-    ``lipschitz()``           an upper bound of the gradient's Lipschitz constant
+    ``hess_factor(z)``        (D, L) with the Hessian at z being diag(D) - L L', for one output and coupled rows
+    ``hess_bound(z)``         D such that diag(D) minus the Hessian at z is positive semidefinite, for coupled rows
+    ``lipschitz()``           an upper bound of the gradient's Lipschitz constant, if it has one
     ``conj(u)``               sup_z <u, z> - f(z)
     ``dual_norm(u)``          for a norm f: its dual norm, so that conj(u) is 0 if dual_norm(u) <= 1, else inf
     ``split()``               (outer, K) with f(w) = outer(K w)
+    ``parts(shape)``          terms on the weights whose sum is f, for arguments of this shape
     ``quadratic(m)``          f(w) = w'Mw: the :class:`~cvxstructreg.forms.quadratic_form.QuadraticForm` M
     ``separable()``           f(w) = sum of c_j |w_j| and bounds: a :class:`~cvxstructreg.forms.separable.Separable`
     ``blocks()``              (indptr, c) with f(z) = sum_g c_g ||z_g||, g the rows indptr[g] to indptr[g + 1] - 1
     ``hinges()``              (y, s) with f(z) = sum_i s_i (1 - y_i z_i)_+, y_i = -1 or +1, one number for each row
+    ``kinks()``               (l, u, o) with f(z) = sum_i max(l_i (z_i - o_i), u_i (z_i - o_i)), arrays like z
     ``centred_hinges(k)``     sums of hinges of centred rows: :class:`~cvxstructreg.forms.centred_hinge.CentredHinges`
-    ``repair(u, K, left, ...)``  a better u for the bound of a certificate; see ``BlockNorms.repair``
+    ``repair(u, K, ...)``     a better u for the bound of a certificate; see ``BlockNorms.repair``
     ``dual_box()``            (lower, upper): conj(u) is finite if and only if lower <= u <= upper, entry by entry
     ``rebalance(u, target)``  a u' near u with conj(u') finite and column sums ``target``; None if there is none
     ========================  ==============================================================================
@@ -121,14 +129,18 @@ class Atom:
         def hessp(self, z: Array, p: Array) -> Array: ...
         def hess_diag(self, z: Array) -> Array: ...
         def hess_rows(self, z: Array) -> tuple[Array, Array]: ...
+        def hess_factor(self, z: Array) -> tuple[Array, Array]: ...
+        def hess_bound(self, z: Array) -> Array: ...
         def lipschitz(self) -> float: ...
         def conj(self, u: Array) -> float: ...
         def dual_norm(self, u: Array) -> float: ...
         def split(self) -> tuple[Atom, Any]: ...
+        def parts(self, shape: tuple[int, int]) -> Sequence[Term]: ...
         def quadratic(self, m: int) -> QuadraticForm: ...
         def separable(self) -> Separable: ...
         def blocks(self) -> tuple[NDArray[np.int64], Array]: ...
         def hinges(self) -> tuple[Array, Array]: ...
+        def kinks(self) -> tuple[Array, Array, Array]: ...
         def centred_hinges(self, k: int) -> CentredHinges: ...
         def repair(self, u: Array, K: Any, left: Array, bound: Array, scale: float, sweeps: int) -> Array: ...
         def dual_box(self) -> tuple[Array, Array]: ...
@@ -142,6 +154,19 @@ class Atom:
             size = self.dual_norm(u)
             return u / size if 1.0 < size < np.inf else u
         return u
+
+    def largest_factor(self, u: Array) -> float | None:
+        """The largest s for which conj(s u) is finite, if there is a formula; None: certificates search for it."""
+        return None
+
+    @property
+    def has_closed_prox(self) -> bool:
+        """Whether ``prox`` takes no iterations, for these data."""
+        return self.can("prox")
+
+    def flat(self) -> Array | None:
+        """An orthonormal basis (m x q) of directions along which f does not change, in each column; None: no such."""
+        return None
 
     def is_nonnegative(self, shape: tuple[int, int]) -> bool:
         """Whether f >= 0 is known: always for norms, quadratic and separable atoms, else by the sign rules of CVXPY."""
@@ -162,7 +187,13 @@ class Atom:
     def check_rows(self, m: int, what: str) -> None:
         """Raise unless the atom can act on m rows; ``what`` names them in the message: features, examples."""
         if self.size is not None and self.size != m:
-            raise ValueError(f"{self!r} acts on {self.size} rows, but the model has {m} {what}")
+            few = self.size < m and (hasattr(self, "groups") or hasattr(self, "graph"))
+            remedy = (
+                f"; if the last are in none, pass Groups(lists, n_features={m})"
+                if hasattr(self, "groups")
+                else (f"; if the last have no edges, pass Graph.from_edges(pairs, n_nodes={m})")
+            )
+            raise ValueError(f"{self!r} acts on {self.size} rows, but the model has {m} {what}{remedy if few else ''}")
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise unless the atom can act on arrays of this shape (m, k)."""
@@ -189,10 +220,13 @@ class Atom:
         return default_prox(self, v, t)
 
     def __call__(self, z: Any) -> Any:
-        """f as an expression if z is a CVXPY expression, else the number f(z)."""
+        """f as an expression if z is a CVXPY expression, else the number f(z).
+
+        The expression remembers the atom, so that ``prob.solve(method="structreg")`` recognises it.
+        """
         columns = as_argument(z)
         self.check_shape(columns.shape)
-        return self.expr(columns) if isinstance(columns, cp.Expression) else self.value(columns)
+        return remembered(self, columns) if isinstance(columns, cp.Expression) else self.value(columns)
 
     def on_scores(self) -> Term:
         """The same function, applied to the scores F of all rows instead of the weights."""
@@ -227,6 +261,9 @@ class Atom:
 
         return Objective.of(self) if other == 0 else Objective.of(other) + self
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise no_array(self)
+
     def __repr__(self) -> str:
         return short_repr(self)
 
@@ -239,6 +276,15 @@ def _is_infinite(expression: cp.Expression) -> bool:
     if expression.is_constant():
         return bool(expression.size == 1 and expression.value == np.inf)
     return any(_is_infinite(argument) for argument in expression.args)
+
+
+def no_array(item: Any) -> TypeError:
+    """The error for a penalty or a sum of penalties inside a CVXPY expression or an array."""
+    return TypeError(
+        f"{item!r} is not a number or an array. A strength is a number in front of a penalty: 0.5 * L1(), or "
+        "lam.value * L1() for a CVXPY parameter lam. A CVXPY expression joins a sum as a function of the weights: "
+        "FromExpression(lambda w: 0.5 * cp.norm1(w))"
+    )
 
 
 def needs(*names: str) -> Callable[[_Method], _Method]:
@@ -266,6 +312,13 @@ def as_argument(z: Any) -> Any:
     if not isinstance(z, cp.Expression):
         return as_columns(z, "z")
     return z if z.ndim == 2 else cp.reshape(z, (z.size, 1), order="F")
+
+
+def remembered(function: Any, z: cp.Expression) -> cp.Expression:
+    """The expression of an atom, a term or an objective at z, which knows what it is the expression of."""
+    from cvxstructreg.cvx.remembered import expression_of
+
+    return expression_of(function, z)
 
 
 def freeze(instance: Any, **fields: Any) -> None:

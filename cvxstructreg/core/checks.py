@@ -91,6 +91,13 @@ def real_array(values: Any, what: str) -> NDArray[np.float64]:
     return array.astype(np.float64)
 
 
+def real_number(value: Any, what: str) -> float:
+    """Return the value as a float, after checking that it is a single real number."""
+    if isinstance(value, bool) or np.ndim(value) != 0 or np.asarray(value).dtype.kind not in "iuf":
+        raise TypeError(f"{what} must be a single number, got {reprlib.repr(value)}")
+    return float(value)
+
+
 def weight_array(weights: ArrayLike | None, count: int, kind: str) -> NDArray[np.float64]:
     """Return a new array of weights: ones by default, a repeated scalar, or one weight for each."""
     values = real_array(1.0 if weights is None else weights, f"{kind} weights")
@@ -120,3 +127,10 @@ def show(names: Names, *indices: int) -> str:
 def plural(count: int, noun: str) -> str:
     """Return the count with its noun, as in "1 node" and "2 nodes"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def column_names(table: Any) -> Names:
+    """Return the column names of a data frame if all are strings, else None."""
+    columns = getattr(table, "columns", ())
+    names = () if callable(columns) else tuple(columns)
+    return names if names and all(isinstance(name, str) for name in names) else None

@@ -25,6 +25,8 @@ ARRAY_METHODS = {
     "hessp": 2,
     "hess_diag": 1,
     "hess_rows": 1,
+    "hess_factor": 1,
+    "hess_bound": 1,
     "conj": 1,
     "dual_norm": 1,
     "rebalance": 2,

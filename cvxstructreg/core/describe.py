@@ -50,6 +50,8 @@ def _row(problem: Problem, term: Term) -> tuple[str, str]:
             note += "; s_i are the sample weights"
         else:
             formula = formula.replace("s_i ", "")
+        if atom.offset is not None:
+            note += "; at the scores plus the offset"
         if atom.rows is not None:
             note += f"; on the {len(atom.rows)} labelled of {problem.given.n_rows} rows"
     elif term.target == "scores":

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import cvxpy as cp
 import numpy as np
+import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Atom, freeze, needs
 from cvxstructreg.core.checks import real_array
+from cvxstructreg.core.offset import with_offset
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.monotone_root import increasing_root
 from cvxstructreg.runtime.short_repr import shown_fields
@@ -28,16 +30,27 @@ class Loss(Atom):
         The rows of the model that the labels belong to; by default all rows, in order.
     sample_weight : array of n nonnegative numbers, optional
         Ones by default.
+    offset : array of n numbers, or n x k for k outputs, optional
+        Scores that are known in advance: the loss is evaluated at the scores of the model plus the offset.
     """
 
     y: Any
     rows: Any = None
     sample_weight: Any = None
+    offset: Any = field(default=None, kw_only=True)
 
     target: ClassVar[str] = "rows"
     #: Whether the loss has its minimum at finite scores. The logistic loss has not: it decreases forever along a
     #: direction that separates the classes.
     attains_infimum: ClassVar[bool] = True
+    #: Whether the loss is no sum of functions of the scores of one row each. The partial likelihood of Cox is none.
+    couples_rows: ClassVar[bool] = False
+    #: Whether constants added to all scores change nothing, so that an intercept would not be determined.
+    ignores_constants: ClassVar[bool] = False
+    #: Whether the second derivative is the same everywhere.
+    has_constant_curvature: ClassVar[bool] = False
+    #: The class of the same loss without offset; None for a class without offset.
+    plain_class: ClassVar[type[Loss] | None] = None
 
     def __post_init__(self) -> None:
         y = self._encode(self.y)
@@ -45,6 +58,14 @@ class Loss(Atom):
         if n == 0:
             raise ValueError("y is empty: a loss needs at least one labelled row")
         freeze(self, y=y, rows=_checked_rows(self.rows, n), sample_weight=_checked_weights(self.sample_weight, n))
+        freeze(self, offset=_checked_offset(self.offset, (n, self.n_outputs)))
+        plain = type(self).plain_class or type(self)
+        object.__setattr__(self, "__class__", plain if self.offset is None else with_offset(plain))
+
+    @property
+    def without_offset(self) -> Self:
+        """The same loss without offset."""
+        return self
 
     def _encode(self, y: Any) -> Array:
         raise TypeError(f"{type(self).__name__} does not define _encode(y), which turns labels into numbers")
@@ -71,7 +92,22 @@ class Loss(Atom):
 
     def constants(self) -> list[Array]:
         """Constant scores that minimise the loss; without a gradient, candidates for such scores."""
-        return [np.zeros(self.n_outputs)]
+        return [lowest_constants(*self.kinks())] if self.can("kinks") else [np.zeros(self.n_outputs)]
+
+    def gains(self, columns: Array) -> sp.csr_array:
+        """For a loss that does not attain its infimum: a matrix G such that it grows nowhere along d if G d >= 0.
+
+        The loss then decreases where G d > 0. A direction d has coefficients (m, k) of the ``columns`` (n, m).
+        Here G d are the gains of the true class over each other class, for labels -1/+1 or indicators of classes.
+        """
+        counted = np.asarray(self.sample_weight) > 0
+        labels, columns = np.asarray(self.y)[counted], columns[counted]
+        if labels.shape[1] == 1:
+            return sp.csr_array(labels * columns)
+        k = labels.shape[1]
+        others = [labels - np.eye(k)[other] for other in range(k)]
+        rows = [(columns[:, :, None] * picks[:, None, :])[picks.any(axis=1)] for picks in others]
+        return sp.csr_array(np.concatenate(rows).reshape(-1, columns.shape[1] * k))
 
     @needs("dual_box")
     def rebalance(self, u: Array, target: Array) -> Array | None:
@@ -96,8 +132,17 @@ class Loss(Atom):
 
     def __repr__(self) -> str:
         given = [f"{len(self.y)} rows"] + (["weighted"] if np.any(self.sample_weight != 1) else [])
-        given += shown_fields(self, but={"y", "rows", "sample_weight", "classes"})
+        given += [] if self.offset is None else ["offset"]
+        given += shown_fields(self, but={"y", "rows", "sample_weight", "classes", "offset"})
         return f"{type(self).__name__}({', '.join(given)})"
+
+
+def lowest_constants(lower: Array, upper: Array, at: Array) -> Array:
+    """argmin_c  sum_i max(l_i (c - o_i), u_i (c - o_i)) for each column: a weighted quantile of the kinks."""
+    order = np.argsort(at, axis=0, kind="stable")
+    slopes = lower.sum(axis=0) + np.cumsum(np.take_along_axis(upper - lower, order, axis=0), axis=0)
+    first = np.argmax(slopes >= -1e-12 * np.abs(lower).sum(axis=0), axis=0)  # the slope to the right of each kink
+    return np.take_along_axis(np.take_along_axis(at, order, axis=0), first[None, :], axis=0)[0]
 
 
 def shift_into_box(u: Array, lower: Array, upper: Array, total: float) -> Array | None:
@@ -119,8 +164,11 @@ def shift_into_box(u: Array, lower: Array, upper: Array, total: float) -> Array 
     return np.clip(u - mu, lower, upper)
 
 
-def encode_binary(y: Any, classes: Any) -> tuple[Array, tuple[Any, Any]]:
-    """Labels as -1/+1 in one column, and the pair (negative, positive) they stand for."""
+def encode_binary(y: Any, classes: Any, one_class: bool = False) -> tuple[Array, tuple[Any, Any]]:
+    """Labels as -1/+1 in one column, and the pair (negative, positive) they stand for.
+
+    Labels of a single class are refused unless ``one_class``.
+    """
     labels, classes = _label_vector(y), _label_sequence(classes)
     present = np.unique(labels)
     if classes is None:
@@ -139,7 +187,7 @@ def encode_binary(y: Any, classes: Any) -> tuple[Array, tuple[Any, Any]]:
         unknown = [label for label in present.tolist() if label not in pair]
         if unknown:
             raise ValueError(f"y has labels {_some(unknown)} that are not in classes={pair}")
-    if len(present) < 2:
+    if len(present) < 2 and not one_class:
         raise ValueError(f"y has only one class, {_some(present)}; a classifier needs examples of both classes")
     return np.where(labels == pair[1], 1.0, -1.0).reshape(-1, 1), pair
 
@@ -231,3 +279,18 @@ def _checked_weights(weights: Any, n: int) -> Array:
     if not array.any():
         raise ValueError("sample_weight is zero everywhere; at least one weight must be positive")
     return array
+
+
+def _checked_offset(offset: Any, shape: tuple[int, int]) -> Any:
+    """The offset as an (n, k) array; None if there is none."""
+    if offset is None:
+        return None
+    array = real_array(offset, "offset")
+    if array.ndim == 1 and shape[1] == 1:
+        array = array.reshape(-1, 1)
+    if array.shape != shape:
+        wanted = f"({shape[0]},)" if shape[1] == 1 else f"{shape}, one number for each output"
+        raise ValueError(f"offset must be one number for each label, of shape {wanted}, got shape {np.shape(offset)}")
+    if not np.isfinite(array).all():
+        raise ValueError("offset contains NaN or infinite values; drop the rows whose offset is unknown")
+    return array if array.any() else None

@@ -10,6 +10,8 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from cvxstructreg.core.checks import Names, column_names
+from cvxstructreg.core.data_record import DataRecord
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.semidefinite import (
     NEGLIGIBLE,
@@ -42,11 +44,10 @@ class Model:
     name = "A"
     weights_name = "w"
 
-    def __init__(self, design: Any, intercept: bool) -> None:
+    def __init__(self, design: Any, intercept: bool, feature_names: Names = None) -> None:
         if not isinstance(intercept, bool | np.bool_):
             raise TypeError(f"intercept must be True or False, got {intercept!r}")
-        self.design = design
-        self.intercept = bool(intercept)
+        self.design, self.intercept, self.feature_names = design, bool(intercept), feature_names
 
     @property
     def slack(self) -> float:
@@ -76,9 +77,21 @@ class Model:
         """Number of rows of theta."""
         return int(self.design.shape[1])
 
+    @property
+    def row_blocks(self) -> Any:
+        """The design if it is given as blocks of rows (:class:`cvxstructreg.RowBlocks`), else None."""
+        return self.design if getattr(self.design, "is_row_blocks", False) else None
+
+    @property
+    def data_record(self) -> DataRecord | None:
+        """The rows and the checksum of data in blocks, else None."""
+        return None if self.row_blocks is None else self.row_blocks.record
+
     @cached_property
     def columns(self) -> Any:
         """The design matrix stored by columns: CSC if sparse, else in Fortran order."""
+        if self.row_blocks is not None:
+            return self.design
         return sp.csc_array(self.design) if sp.issparse(self.design) else np.asfortranarray(self.design)
 
     def scores(self, theta: Array, b: Array) -> Array:
@@ -97,7 +110,7 @@ class Model:
         return np.asarray(self.design.T @ u)
 
     def __repr__(self) -> str:
-        kind = "sparse" if sp.issparse(self.design) else "dense"
+        kind = "sparse" if sp.issparse(self.design) else "in blocks" if self.row_blocks is not None else "dense"
         intercept = "" if self.intercept else ", intercept=False"
         return f"{type(self).__name__}({self.n_rows} x {self.n_weights} {kind}{intercept})"
 
@@ -107,8 +120,9 @@ class Linear(Model):
 
     Parameters
     ----------
-    X : array or scipy.sparse of shape (n, d)
-        One row for each example. A sparse X is never converted to a dense matrix.
+    X : array or scipy.sparse of shape (n, d), or a source of blocks of rows
+        One row for each example; the names of a data frame are kept. A sparse X is never made dense. Data larger than
+        memory are :class:`cvxstructreg.RowBlocks`, or one of the sources that it takes, such as a list of blocks.
     intercept : bool
         Whether there are free intercepts.
 
@@ -122,7 +136,17 @@ class Linear(Model):
     name = "X"
 
     def __init__(self, X: Any, intercept: bool = True) -> None:
-        super().__init__(as_design(X, "X"), intercept)
+        super().__init__(as_design(_opened(X), "X"), intercept, column_names(X))
+
+
+def _opened(X: Any) -> Any:
+    """Blocks of rows if X is a source of blocks, else X itself."""
+    if isinstance(X, np.ndarray) or sp.issparse(X) or getattr(X, "is_row_blocks", False):
+        return X
+    from cvxstructreg.row_blocks.design import RowBlocks
+    from cvxstructreg.row_blocks.sources import is_source
+
+    return RowBlocks(X) if is_source(X) else X
 
 
 class Kernel(Model):
@@ -343,7 +367,9 @@ def _require_gram_memory(n: int, what: str) -> None:
 
 
 def as_design(matrix: Any, name: str) -> Any:
-    """A finite float64 matrix: CSR if sparse, else a dense array."""
+    """A finite float64 matrix: CSR if sparse, else a dense array; blocks of rows stay as they are."""
+    if getattr(matrix, "is_row_blocks", False):
+        return matrix
     if sp.issparse(matrix):
         if np.issubdtype(matrix.dtype, np.complexfloating) or matrix.dtype == object:
             raise TypeError(f"{name} must be real, got dtype {matrix.dtype}")

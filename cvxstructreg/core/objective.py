@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -10,10 +11,12 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxstructreg.core.atom import Atom, as_argument, conjugate, has_conjugate
+from cvxstructreg.core.atom import Atom, as_argument, conjugate, has_conjugate, no_array, remembered
 from cvxstructreg.core.columns import ARRAY_METHODS, accept_vectors
 from cvxstructreg.numerics.arrays import Array
 
+#: What makes a penalty of a function of the weights: FromExpression, which its own room adds when it is imported.
+penalty_of_function: list[Callable[[Any], Atom]] = []
 #: A repr names this many terms of an objective.
 MOST_SHOWN = 5
 #: What the targets are called in messages.
@@ -55,7 +58,8 @@ class Term:
 
     def __post_init__(self) -> None:
         if isinstance(self.scale, bool) or not isinstance(self.scale, Real):
-            raise TypeError(f"a strength must be a real number, got {type(self.scale).__name__}")
+            remedy = "; use its number, lam.value * L1()" if isinstance(self.scale, cp.Expression) else ""
+            raise TypeError(f"a strength must be a real number, got {type(self.scale).__name__}{remedy}")
         scale = float(self.scale)
         if not math.isfinite(scale) or scale < 0:
             name = type(self.atom).__name__
@@ -83,7 +87,10 @@ class Term:
         if self.atom.can(name):
             return
         kind = type(self.atom).__name__
-        why = f"{kind} is not smooth" if name in ("grad", "lipschitz") else f"{kind} does not define it"
+        why = f"{kind} does not define it"
+        if name in ("grad", "lipschitz"):
+            smooth = self.atom.can("grad")
+            why = f"the curvature of {kind} has no known bound" if smooth else f"{kind} is not smooth"
         raise AttributeError(f"{self!r} has no {name}: {why}; value, expr and prox are always defined")
 
     def expr(self, z: cp.Expression) -> cp.Expression:
@@ -135,7 +142,10 @@ class Term:
         """``scale * f`` as an expression if z is a CVXPY expression, else the number ``scale * f(z)``."""
         columns = as_argument(z)
         self.check_shape(columns.shape)
-        return self.expr(columns) if isinstance(columns, cp.Expression) else self.value(columns)
+        return remembered(self, columns) if isinstance(columns, cp.Expression) else self.value(columns)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise no_array(self)
 
     def __rmul__(self, scale: float) -> Term:
         return replace(self, scale=self.scale * Term(self.atom, scale, self.target).scale)
@@ -185,6 +195,15 @@ class Objective:
             return cls((item,))
         if isinstance(item, Atom):
             return cls((Term(item, 1.0, item.target),))
+        if isinstance(item, cp.Expression):
+            text = " ".join(str(item).split())
+            raise TypeError(
+                f"an objective is a sum of atoms such as Logistic(y) + 0.1 * Ridge(); got the CVXPY expression "
+                f"{text[:80]}. Write it as a function of the weights: FromExpression(lambda w: ...) with w in place of "
+                "its variable"
+            )
+        if callable(item) and not isinstance(item, type) and penalty_of_function:
+            return cls.of(penalty_of_function[0](item))
         raise TypeError(
             f"an objective is a sum of atoms such as Logistic(y) + 0.1 * Ridge(); got {type(item).__name__}"
         )
@@ -202,7 +221,7 @@ class Objective:
     def __call__(self, z: Any) -> Any:
         """The sum as an expression if z is a CVXPY expression, else as a number."""
         columns = as_argument(z)
-        return self.expr(columns) if isinstance(columns, cp.Expression) else self.value(columns)
+        return remembered(self, columns) if isinstance(columns, cp.Expression) else self.value(columns)
 
     def _require_weights(self, remedy: str) -> None:
         for term in self.terms:
@@ -218,6 +237,9 @@ class Objective:
                 f"a sum of terms has no {name}, only value and expr; call {name} of one of objective.terms"
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise no_array(self)
 
     def __add__(self, other: Any) -> Objective:
         return Objective(self.terms + Objective.of(other).terms)

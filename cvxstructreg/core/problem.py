@@ -71,6 +71,11 @@ class Problem:
                     f"{term.atom!r} has {n} labels for {self.given.n_rows} rows; "
                     "if only some rows are labelled, pass their numbers as rows="
                 )
+            if term.atom.ignores_constants and self.given.intercept:
+                raise ValueError(
+                    f"{term.atom!r} does not depend on an intercept; use a model without one, "
+                    f"{type(self.given).__name__}(..., intercept=False)"
+                )
             if rows is not None and rows.max() >= self.given.n_rows:
                 raise ValueError(f"rows contains row {rows.max()}, but the model has {self.given.n_rows} rows")
         elif term.target in ("scores", "values"):
@@ -80,14 +85,15 @@ class Problem:
 
     def _names(self, targets: tuple[str, ...], what: str) -> tuple[str, ...] | None:
         """The names of the features or examples in the terms; an error if two terms disagree."""
-        known: tuple[str, ...] | None = None
+        of_data = self.given.feature_names if targets == ("weights",) else None
+        known = of_data
         for term in self.terms:
             names = term.atom.row_names if term.target in targets else None
             if known is not None and names is not None and names != known:
                 j = next(j for j, pair in enumerate(zip(known, names, strict=True)) if pair[0] != pair[1])
                 raise ValueError(
-                    f"two terms have different names for the {what}: number {j} is {known[j]!r} and {names[j]!r}; "
-                    f"reorder graphs and groups to match the data"
+                    f"{'two terms' if of_data is None else 'the data and a term'} have different names for the {what}: "
+                    f"number {j} is {known[j]!r} and {names[j]!r}; reorder graphs and groups to match the data"
                 )
             known = names if known is None else known
         return known
@@ -137,14 +143,14 @@ class Problem:
         total = sum(piece.value(scores) for piece in parts.score_pieces)
         total += sum(scaled.value(scores) for scaled in parts.score_forms)
         total += parts.quadratic_value(theta) if quadratic is None else quadratic
-        if parts.rkhs:
+        if parts.function_norm is not None:
             h = self.model.scores(theta, np.zeros_like(b))  # not scores - b, which would lose digits if b is large
-            total += parts.rkhs * max(0.0, float(np.sum(theta * h)))
+            total += parts.function_norm.value(theta, h)
             total += sum(scaled.value(h) for scaled in parts.function_forms)
         if parts.separable is not None:
             total += parts.separable.value(theta)
         # the value method of an atom may be more accurate than its split, so weight pieces use their atoms
-        total += sum(piece.scale * self.terms[piece.number].atom.value(theta) for piece in parts.weight_pieces)
+        total += sum(piece.scale * piece.source.value(theta) for piece in parts.weight_pieces)
         return float(total)
 
     def to_cvxpy(self) -> cp.Problem:
@@ -199,8 +205,11 @@ class Problem:
         verbose : bool
             Whether to print progress.
         **options
-            Options of the solver, such as ``cvxpy_solver="SCS"``, and ``callback``, a function that is called with each
-            record of the history.
+            Options of the solver, such as ``cvxpy_solver="SCS"``; ``callback``, a function that is called with each
+            record of the history; ``checkpoint``, a file that the current point is written to, and that a later call
+            for the same problem starts from; and ``max_passes``, a limit of the passes over data in blocks of rows.
+            With ``polish=True``, a solution of ``solver="cvxpy"`` is solved again on its support and certified: its
+            zeros are then exact.
         """
         from cvxstructreg.solvers.driver import solve
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,16 @@ import numpy as np
 from cvxstructreg.certificates.certificate import Certificate
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.cards import bars, card
+
+#: The HTML form shows so many weights, and says what a status means.
+MOST_SHOWN = 8
+MEANINGS = {
+    "optimal": "the relative gap is proved to be within the tolerance",
+    "stationary": "no bound is known; the optimality conditions hold within the tolerance",
+    "no_minimiser": "the objective decreases forever along some direction",
+    "inaccurate": "the tolerance was not proved",
+}
 
 
 @dataclass(frozen=True)
@@ -26,6 +36,10 @@ class Record:
         The solver that is running.
     switch : str
         If ``solver`` has just taken over from another one: the reason. Empty in all other records.
+    compiling : float
+        The seconds of ``time`` that were spent on compilation.
+    n_passes : int
+        Passes over data in blocks of rows so far.
     """
 
     n_iter: int
@@ -34,6 +48,8 @@ class Record:
     certificate: Certificate
     solver: str = ""
     switch: str = ""
+    compiling: float = 0.0
+    n_passes: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +69,15 @@ class Solution:
     status : str
         "optimal" (certified relative gap within ``tol``), "stationary" (only the optimality conditions could be
         checked, and they hold within ``tol``), "no_minimiser" (the objective decreases forever along some direction),
-        "max_iter", "time_limit", "interrupted" or "inaccurate".
+        "max_iter", "max_passes", "time_limit", "interrupted" or "inaccurate".
     solver : str
         The solver that found this point. With ``solver="auto"``, other solvers may have run before or after.
     n_iter, time, history
         Iterations and seconds of all solvers, and a record of every certificate and of every change of solver.
     dual : dict
         Dual points, keyed by the number of the term in the objective.
+    n_passes : int
+        Passes over data in blocks of rows (:class:`cvxstructreg.RowBlocks`), 0 for data in memory.
     """
 
     problem: Problem = field(repr=False)
@@ -73,6 +91,7 @@ class Solution:
     time: float
     history: tuple[Record, ...] = field(repr=False, default=())
     dual: dict[int, Array] = field(repr=False, default_factory=dict)
+    n_passes: int = 0
 
     @property
     def switches(self) -> tuple[Record, ...]:
@@ -80,11 +99,20 @@ class Solution:
         return tuple(record for record in self.history if record.switch)
 
     @property
+    def compiling(self) -> float:
+        """The seconds of ``time`` that were spent on compilation: the first solve in a process compiles its loops."""
+        return self.history[-1].compiling if self.history else 0.0
+
+    @property
     def scores(self) -> Array:
         """The scores of all rows of the model, shape (n,) or (n, k)."""
         theta, b = self.problem.shaped(self.coef, self.intercept)
         scores = self.problem.model.scores(theta, b)
         return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def without_proof(self) -> Solution:
+        """The same solution without the dual point of its certificate, to save memory."""
+        return replace(self, certificate=replace(self.certificate, dual=None))
 
     def named_weights(self) -> dict[str, Any]:
         """The nonzero weights by the name (or number) of their feature, largest first."""
@@ -94,9 +122,25 @@ class Solution:
         order = [j for j in np.argsort(-sizes, kind="stable") if sizes[j] > 0]
         return {names[j]: float(theta[j, 0]) if theta.shape[1] == 1 else theta[j].copy() for j in order}
 
+    def _repr_html_(self) -> str:
+        shown = list(self.named_weights().items())
+        norms = [(name, float(w) if np.ndim(w) == 0 else float(np.linalg.norm(w))) for name, w in shown[:MOST_SHOWN]]
+        compiled = f", {self.compiling:.2g} of them to compile" if self.compiling > 0.005 else ""
+        rows = [
+            ("status", f"{self.status}: {MEANINGS.get(self.status, 'the solve ended early')}"),
+            ("objective", f"{self.objective:.9g}"),
+            ("certificate", str(self.certificate)),
+            ("solver", f"{self.solver}, {self.n_iter} iterations, {self.time:.3g} seconds{compiled}"),
+            ("weights", f"{np.count_nonzero(self.coef)} of {self.coef.size} nonzero"),
+        ]
+        left = len(shown) - len(norms)
+        note = f"and {left} more: solution.named_weights()" if left else ""
+        return card("Solution", rows, bars(norms), note=note)
+
     def __repr__(self) -> str:
         size = f"{np.count_nonzero(self.coef)} of {self.coef.size} weights nonzero"
+        passes = f"{self.n_passes} passes, " if self.n_passes else ""
         return (
             f"Solution({self.status}: objective {self.objective:.6g}, {self.certificate}, {size}; "
-            f"{self.solver}, {self.n_iter} iterations, {self.time:.3g} s)"
+            f"{self.solver}, {self.n_iter} iterations, {passes}{self.time:.3g} s)"
         )

@@ -13,6 +13,7 @@ from cvxstructreg.core.atom import Atom, conjugate, has_conjugate
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Model
 from cvxstructreg.forms.composed_forms import PulledForm
+from cvxstructreg.forms.function_norm import ScaledFunctionNorm
 from cvxstructreg.forms.quadratic_form import (
     DENSE_LIMIT,
     UNSEEN_BY_FACTOR,
@@ -23,7 +24,9 @@ from cvxstructreg.forms.quadratic_form import (
     to_dense,
 )
 from cvxstructreg.forms.row_selection import Selection
+from cvxstructreg.forms.scaled_form import ScaledForm
 from cvxstructreg.forms.separable import Separable
+from cvxstructreg.forms.simple_terms import simple_terms
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.round_off import UNIT
 from cvxstructreg.runtime.lazy import cached_property
@@ -39,13 +42,15 @@ FAR_FROM_ZERO, AT_ONCE = 1e-3, 64
 class Piece:
     """``scale * atom(K x)`` with x the scores or the weights: the part of a term that has a dual variable.
 
-    ``number`` is the position of its term in the objective, by which dual points are stored.
+    ``number`` is the position of its term in the objective, by which dual points are stored. If a term has several
+    parts, those after the first have numbers beyond all terms.
     """
 
     number: int
     scale: float
     atom: Atom
     K: Any  # None is the identity
+    source: Atom  # the function of x: the atom before it was split into ``atom`` and K
 
     def forward(self, x: Array) -> Array:
         """K x."""
@@ -92,30 +97,6 @@ class Piece:
         return has_conjugate(self.atom)
 
 
-@dataclass(frozen=True, eq=False)
-class ScaledForm:
-    """``scale * x'Mx``."""
-
-    scale: float
-    form: QuadraticForm
-
-    def value(self, x: Array) -> float:
-        """scale * x'Mx."""
-        return self.scale * self.form.value(x)
-
-    def grad_noise(self, x: Array) -> Array:
-        """The round-off in each entry of the gradient."""
-        return (0.5 * UNIT * self.scale) * self.form.product_size(x)
-
-    def grad_error(self, x: Array) -> float:
-        """The norm of the round-off in the gradient; few numbers are added for an entry of a sparse product."""
-        return 0.5 * UNIT * self.scale * self.form.norm_bound * float(np.linalg.norm(x))
-
-    def grad(self, x: Array) -> Array:
-        """2 scale M x."""
-        return 2.0 * self.scale * self.form.apply(x)
-
-
 class NormalForm:
     """The parts of a problem; terms of strength zero are left out.
 
@@ -127,11 +108,13 @@ class NormalForm:
         Quadratic terms of the scores and of the weights.
     separable : Separable or None
         Absolute values and bounds.
-    rkhs : float
-        Strength of the function norm of a Kernel model that has no other term on its weights, else 0.
+    simple_terms : tuple of (int, Term)
+        The terms with their numbers, after those that are sums of parts were replaced by these.
+    function_norm : ScaledFunctionNorm or None
+        The function norm of a Kernel model that has no other term on its weights.
     function_forms : tuple of ScaledForm
-        With ``rkhs``, the quadratic terms of h = gram theta, the scores without intercept; in other models these are
-        quadratic terms of the weights.
+        With ``function_norm``, the quadratic terms of h = gram theta, the scores without intercept; in other models
+        these are quadratic terms of the weights.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -145,16 +128,18 @@ class NormalForm:
         weight_forms: list[ScaledForm] = []
         function_forms: list[ScaledForm] = []
         self.separable: Separable | None = None
-        self.rkhs = 0.0
-        for number, term in enumerate(problem.terms):
+        self.simple_terms = tuple(simple_terms(problem))
+        norm = 0.0
+        for number, term in self.simple_terms:
             atom, on_scores = term.atom, term.target in ("rows", "scores")
             if atom.can("separable") and not on_scores:  # a bound holds whatever its strength
                 part = atom.separable().scaled(term.scale)
-                self.separable = part if self.separable is None else self.separable + part
+                if part.bounded or np.any(part.weights):
+                    self.separable = part if self.separable is None else self.separable + part
             elif term.scale == 0 and not term.is_constraint:
                 continue
             elif term.target == "function" and problem.given.kernel is not None:
-                self.rkhs += term.scale
+                norm += term.scale
             elif term.target == "values":
                 function_forms.append(ScaledForm(term.scale, atom.quadratic(n_rows)))
             elif atom.can("quadratic"):
@@ -164,11 +149,11 @@ class NormalForm:
             else:
                 piece = self._piece(number, 1.0 if term.is_constraint else term.scale, atom, term.target)
                 (score_pieces if on_scores else weight_pieces).append(piece)
-        self._norm = 0.0  # the strength of the function norm beside other terms of the weights
-        if self.rkhs and (weight_forms or weight_pieces or self.separable):
-            self._norm, self.rkhs = self.rkhs, 0.0
+        alone = norm > 0 and not weight_forms and not weight_pieces and self.separable is None
+        self.function_norm = ScaledFunctionNorm(norm) if alone else None
+        self._norm = 0.0 if alone else norm  # the strength of the function norm beside other terms of the weights
         self._own_forms, self._function_forms = tuple(weight_forms), tuple(function_forms)
-        self.function_forms = self._function_forms if self.rkhs else ()
+        self.function_forms = self._function_forms if alone else ()
         self.score_pieces, self.weight_pieces = tuple(score_pieces), tuple(weight_pieces)
         self.score_forms = tuple(score_forms)
 
@@ -180,7 +165,7 @@ class NormalForm:
     @cached_property
     def weight_forms(self) -> tuple[ScaledForm, ...]:
         """Quadratic terms of the weights."""
-        if self.rkhs:
+        if self.function_norm is not None:
             return self._own_forms
         norm = [ScaledForm(self._norm, QuadraticForm(matrix=self.model.design))] if self._norm else []
         pulled = [ScaledForm(f.scale, PulledForm(f.form, self.model.design)) for f in self._function_forms]
@@ -189,17 +174,17 @@ class NormalForm:
     def _piece(self, number: int, scale: float, atom: Atom, target: str) -> Piece:
         if target == "rows" and isinstance(atom, Loss):
             if atom.rows is None:
-                return Piece(number, scale, atom, None)
+                return Piece(number, scale, atom, None, atom)
             picks = (np.ones(len(atom.rows)), (np.arange(len(atom.rows)), atom.rows))
-            return Piece(number, scale, atom, sp.csr_array(picks, shape=(len(atom.rows), self._given.n_rows)))
+            return Piece(number, scale, atom, sp.csr_array(picks, shape=(len(atom.rows), self._given.n_rows)), atom)
         if not atom.can("split"):
-            return Piece(number, scale, atom, None)
+            return Piece(number, scale, atom, None, atom)
         outer, K = atom.split()
         size = self._given.n_rows if target == "scores" else self._given.n_weights
         if K.shape[1] < size:  # a map may leave out the last rows it does not touch
             K = sp.csr_array(K)
             K = sp.csr_array((K.data, K.indices, K.indptr), shape=(K.shape[0], size))
-        return Piece(number, scale, outer, K)
+        return Piece(number, scale, outer, K, atom)
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
@@ -265,13 +250,26 @@ class NormalForm:
             squares = self.column_norms**2 / n
             variances = squares - means**2
             far = np.flatnonzero(variances < FAR_FROM_ZERO * squares)  # the difference has lost digits
-            for some in np.array_split(far, 1 + far.size // AT_ONCE):
+            if self.model.row_blocks is not None:  # one pass for all columns
+                variances = X.centred_squares(means) / n if far.size else variances
+                far = far[:0]
+            for some in np.array_split(far, far.size // AT_ONCE + 1) if far.size else ():
                 variances[some] = np.mean((to_dense(X[:, some]) - means[some]) ** 2, axis=0)
             deviations = np.sqrt(variances)
             deviations[deviations <= UNIT * np.abs(means)] = 0.0
             known["_column_means"] = means, deviations
         means, deviations = known["_column_means"]
         return means, deviations
+
+    @cached_property
+    def largest_relative_mean(self) -> float:
+        """The largest mean of a column relative to its standard deviation, kept with the model; 0 without deviation."""
+        known = self.model.__dict__
+        if "_largest_relative_mean" not in known:
+            means, deviations = self.column_means
+            ratios = np.divide(np.abs(means), deviations, out=np.zeros_like(means), where=deviations > 0)
+            known["_largest_relative_mean"] = float(np.max(ratios, initial=0.0))
+        return float(known["_largest_relative_mean"])
 
     @cached_property
     def piece_gram(self) -> Any:
@@ -282,6 +280,10 @@ class NormalForm:
         total = sp.csr_array((d, d))
         for piece in self.weight_pieces:
             total = total + (sp.eye_array(d) if piece.K is None else sp.csr_array(piece.K.T @ piece.K))
+            flat = piece.atom.flat()
+            if flat is not None:
+                seen = piece.adjoint(flat)
+                total = total - sp.csr_array(seen @ seen.T)
         return sp.csr_array(total)
 
     @cached_property
@@ -292,6 +294,8 @@ class NormalForm:
             if isinstance(piece.K, Selection):
                 total += piece.K.counts
                 continue
+            if piece.atom.flat() is not None:
+                return None
             if piece.K is not None and not (sp.issparse(piece.K) and np.all(np.diff(piece.K.tocsr().indptr) <= 1)):
                 return None
             total += 1.0 if piece.K is None else squared_columns(piece.K)
@@ -300,8 +304,13 @@ class NormalForm:
     @cached_property
     def piece_roots(self) -> Array:
         """The norms of the columns of all K of the weights together."""
-        diagonal = self.piece_diagonal
-        return np.asarray(np.sqrt(self.piece_gram.diagonal() if diagonal is None else diagonal))
+        total = self.piece_diagonal
+        if total is None:
+            total = np.zeros(self.model.n_weights)
+            for piece in self.weight_pieces:
+                K = piece.K
+                total += 1.0 if K is None else K.counts if isinstance(K, Selection) else squared_columns(K)
+        return np.sqrt(np.maximum(total, 0.0))
 
     @cached_property
     def piece_inverse(self) -> Array:
@@ -323,7 +332,7 @@ class NormalForm:
     @cached_property
     def coverage_diagonal(self) -> Array:
         """For each weight whether any quadratic term or piece sees it (positive) or not (zero)."""
-        total = self.piece_gram.diagonal()
+        total = self.piece_roots
         for scaled in self.weight_forms:
             form = scaled.form
             total = total + (abs(form.factor).sum(axis=0) if form.factor is not None else form.main_diagonal)

@@ -321,7 +321,9 @@ def largest_row_sum(matrix: Any) -> float:
 
 
 def squared_columns(matrix: Any) -> Array:
-    """The squared norms of the columns of a dense or sparse matrix."""
+    """The squared norms of the columns of a dense or sparse matrix, or of blocks of rows."""
+    if getattr(matrix, "is_row_blocks", False):
+        return np.asarray(matrix.squared_columns())
     if not sp.issparse(matrix):
         return np.asarray(np.einsum("ij,ij->j", matrix, matrix), dtype=float)
     rows = sp.csr_array(matrix)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -104,3 +105,27 @@ class Adjoint:
         out = np.zeros(d)
         add_adjoint(indices, np.ascontiguousarray(u, dtype=float), out, 1.0)
         return out
+
+
+def picks_rows(K: Any) -> bool:
+    """Whether each row of K has a single entry, equal to 1."""
+    if isinstance(K, Selection):
+        return True
+    return sp.issparse(K) and K.format == "csr" and bool(np.all(np.diff(K.indptr) == 1) and np.all(K.data == 1.0))
+
+
+def touch_once(pieces: Iterable[Any], diagonal: Array | None) -> bool:
+    """Whether no row of the maps K of pieces has two entries, and no column in all of them together.
+
+    ``diagonal`` is that of the sum of K'K, or None if it is not diagonal.
+    """
+    maps = [piece.K for piece in pieces]
+    if diagonal is None:
+        return False
+    if all(K is None or isinstance(K, Selection) for K in maps):
+        return bool(diagonal.max(initial=0.0) <= 1.0)
+    counts = np.zeros(len(diagonal))
+    for K in maps:
+        entries = np.arange(len(diagonal)) if K is None else (K if isinstance(K, Selection) else K.tocsr()).indices
+        counts += np.bincount(entries, minlength=len(diagonal))
+    return bool(np.all(counts <= 1.0))

@@ -9,6 +9,9 @@ import numpy as np
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.numerics.arrays import Array
 
+#: Multipliers outside their bounds by this part are inside up to round-off.
+OUTSIDE = 1e-12
+
 
 class SmoothedHinge(Loss):
     """sum_i max over 0 <= a_i <= s_i of  a_i (1 - y_i f_i) - (a_i - c_i)^2 / (2 sigma).
@@ -56,6 +59,22 @@ class SmoothedHinge(Loss):
     def hessp(self, z: Array, p: Array) -> Array:
         """hess_diag * p."""
         return self.hess_diag(z) * p
+
+    def conj(self, u: Array) -> float:
+        """sum_i (a - c)^2 / (2 sigma) - a with a = -y u in [0, s], else infinite."""
+        a, state = -self.y * u, self.__dict__
+        if np.any(a < -OUTSIDE * state["top"]) or np.any(a > (1.0 + OUTSIDE) * state["top"]):
+            return np.inf
+        return float(np.sum((a - state["centre"]) ** 2) / (2.0 * state["sigma"]) - np.sum(a))
+
+    def dual_box(self) -> tuple[Array, Array]:
+        """-y u in [0, s]."""
+        ends = -self.y * self.__dict__["top"]
+        return np.minimum(ends, 0.0), np.maximum(ends, 0.0)
+
+    def is_nonnegative(self, shape: tuple[int, int]) -> bool:
+        """False: where the centre is not zero, the smoothed hinge may be negative."""
+        return False
 
     def lipschitz(self) -> float:
         """sigma."""

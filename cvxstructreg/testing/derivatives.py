@@ -41,6 +41,32 @@ def check_hess_rows(probe: Probe) -> None:
     _check_product(probe, "hess_rows", product)
 
 
+def check_hess_factor(probe: Probe) -> None:
+    """Compare a Hessian diag(D) - L L' of one output with differences of ``grad``."""
+
+    def product(z: Array, p: Array) -> Array:
+        D, L = probe.atom.hess_factor(z)
+        shapes = np.shape(D), np.shape(L)[:1]
+        expected = probe.shape, probe.shape[:1]
+        why = f"D has shape {np.shape(D)} and L {np.shape(L)}, expected {probe.shape} and ({probe.shape[0]}, any)"
+        probe.require(shapes == expected and np.ndim(L) == 2, "hess_factor", why)
+        return np.asarray(D * p - L @ (L.T @ p))
+
+    _check_product(probe, "hess_factor", product)
+
+
+def check_hess_bound(probe: Probe) -> None:
+    """Check that the diagonal is above the Hessian: along random directions, and along unit vectors."""
+    probe.require(probe.atom.can("hessp"), "hess_bound", "bounds the Hessian: define hessp as well")
+    for z in probe.points:
+        D = probe.call("hess_bound", z)
+        units = [unit.reshape(probe.shape) for unit in np.eye(D.size)]
+        for p in (*units, *(probe.normal() for _ in range(10))):
+            top, bend = float(np.sum(D * p**2)), float(np.sum(p * probe.call("hessp", z, p)))
+            why = f"<p, D p> is {top:.9g}, below <p, H p>, {bend:.9g}"
+            probe.require(top >= bend - 1e-9 * (1.0 + abs(bend)), "hess_bound", why, z=z, p=p)
+
+
 def _check_product(probe: Probe, name: str, product: Callable[[Array, Array], Array]) -> None:
     probe.require(probe.atom.can("grad"), name, "a Hessian needs a gradient: define grad as well")
     checked = 0

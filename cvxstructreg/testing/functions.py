@@ -8,6 +8,7 @@ import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.atom import Atom
+from cvxstructreg.core.objective import Term
 from cvxstructreg.forms import centred_hinge
 from cvxstructreg.forms.quadratic_form import QuadraticForm, to_dense
 from cvxstructreg.numerics.arrays import Array
@@ -46,6 +47,17 @@ def check_value(probe: Probe) -> None:
         chord, middle = 0.5 * (probe.at(x) + probe.at(y)), probe.at(0.5 * (x + y))
         why = f"is not convex: {middle:.9g} at a midpoint is above the chord, {chord:.9g}"
         probe.require(middle <= chord + tol * (1.0 + abs(chord)), "value", why, x=x, y=y)
+
+
+def check_parts(probe: Probe) -> None:
+    """Check that the parts are terms on the weights whose sum is f, and that none of them has parts again."""
+    parts = list(probe.atom.parts(probe.shape))
+    for part in parts:
+        simple = isinstance(part, Term) and part.target == "weights" and not part.can("parts")
+        probe.require(simple, "parts", f"must be terms on the weights without parts of their own, got {part!r}")
+    for z in probe.points:
+        total = sum(part.value(z) for part in parts)
+        probe.close(total, Atom.value(probe.atom, z), "parts", "their sum differs from expr", 1e-6, z=z)
 
 
 def check_split(probe: Probe) -> None:
@@ -150,6 +162,20 @@ def check_hinges(probe: Probe) -> None:
     for z in probe.points:
         total = np.sum(s * np.maximum(0.0, 1.0 - y * z[:, 0]))
         probe.close(total, probe.at(z), "hinges", "the sum of the hinges differs from value", z=z)
+
+
+def check_kinks(probe: Probe) -> None:
+    """Check that f(z) = sum_i max(l_i (z_i - o_i), u_i (z_i - o_i)) with l <= 0 <= u."""
+    for name, part in zip(("lower slopes", "upper slopes", "kinks"), probe.atom.kinks(), strict=True):
+        why = f"the {name} have shape {np.shape(part)}, expected {probe.shape}"
+        probe.require(np.shape(part) == probe.shape, "kinks", why)
+    lower, upper, at = probe.atom.kinks()
+    probe.require(
+        np.all((lower <= 0) & (upper >= 0)), "kinks", "lower slopes must be at most 0 and upper slopes at least 0"
+    )
+    for z in probe.points:
+        total = np.sum(np.maximum(lower * (z - at), upper * (z - at)))
+        probe.close(total, probe.at(z), "kinks", "the sum over the kinks differs from value", z=z)
 
 
 def check_centred_hinges(probe: Probe) -> None:

@@ -12,7 +12,7 @@ from cvxstructreg.numerics.arrays import Array
 #: Step sizes at which the prox is compared with CVXPY.
 STEPS = (0.3, 2.0)
 #: The methods that return an array of the shape of their argument; ``hess_rows`` returns two such arrays.
-ARRAYS = ("grad", "hessp", "hess_diag", "prox", "into_domain")
+ARRAYS = ("grad", "hessp", "hess_diag", "hess_bound", "prox", "into_domain")
 
 
 def require(holds: Any, who: str, clause: str, why: str) -> None:
@@ -34,7 +34,7 @@ class Probe:
 
     def require(self, holds: Any, clause: str, why: str, **points: Array) -> None:
         """Raise AssertionError, with the points, unless the clause holds."""
-        require(holds, repr(self.atom), clause, why if holds else why + _where(points))
+        require(holds, repr(self.atom), clause, why if holds else why + where(points))
 
     def close(
         self,
@@ -107,7 +107,7 @@ def _difference(found: Array, expected: Array) -> str:
     return f"entry {entry} is {found[entry]:.9g}, expected {expected[entry]:.9g}"
 
 
-def _where(points: dict[str, Array]) -> str:
+def where(points: dict[str, Array]) -> str:
     """Return the points with their names, for a message."""
     shown = []
     for name, x in points.items():
