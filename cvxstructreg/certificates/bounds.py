@@ -14,10 +14,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from cvxstructreg.certificates.dual_point import NO_PROOF, Proof, best, dual_of
 from cvxstructreg.certificates.free_directions import free_directions, linearised, refit
 from cvxstructreg.certificates.score_dual import ScoreDual, dual_point, score_unit
 from cvxstructreg.certificates.weight_dual import Dual, Known, Quadratic, WeightDual
 from cvxstructreg.core.loss import Loss
+from cvxstructreg.forms.function_norm import ScaledFunctionNorm
 from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.round_off import REACH, UNIT
@@ -26,6 +28,8 @@ from cvxstructreg.numerics.round_off import REACH, UNIT
 BALANCED = 1e-10
 #: The largest cost of an imbalance, relative to the objective, that is accepted without moving the dual point.
 CHEAP = 1e-9
+#: A cost of an imbalance below this part of the objective need not be estimated well.
+NEGLIGIBLE = 1e-12
 #: Column sums below this part of the sum of absolute values need no rebalancing.
 IN_BALANCE = 1e-12
 #: Row sums below this part of the sum of absolute values are zero.
@@ -43,24 +47,29 @@ def lower_bound(
     sweeps: int,
     known: Known,
     quadratic: Quadratic,
-) -> float:
-    """A lower bound on the optimum, -inf if no feasible dual point was found.
+) -> Proof:
+    """A lower bound on the optimum with the dual point that proves it; -inf if no feasible dual point was found.
 
     A given dual point is tried first. Smooth terms also have the gradient at (theta, b) as a dual point. ``known`` is
     the objective at this point and a relative gap that is small enough, a tenth of which is not worth a search.
     ``quadratic`` is the value of the quadratic terms on the weights at this point, and their gradient.
     """
+    proof = NO_PROOF
+    given = all(piece.number in dual for piece in parts.score_pieces)
+    if given:
+        starts = score_duals(parts, theta, b, scores, dual, known[0])
+        proof = best(*(_proof(parts, start, dual, sweeps, known, quadratic) for start in starts))
+        if known[0] - proof.bound <= known[1] * abs(known[0]):
+            return proof
     directions = _free(parts, theta)
     if directions is None:
-        return -np.inf
-    given = not directions.shape[1] and all(piece.number in dual for piece in parts.score_pieces)
-    bound = -np.inf
-    if given or not (parts.scores_are_smooth or directions.shape[1]):
-        starts = _score_duals(parts, theta, b, scores, dual, known[0])
-        bound = max(_bound(parts, start, dual, sweeps, known, quadratic) for start in starts)
-    if parts.scores_are_smooth and not known[0] - bound <= known[1] * abs(known[0]):
+        return proof
+    if not (given or parts.scores_are_smooth or directions.shape[1]):
+        starts = score_duals(parts, theta, b, scores, dual, known[0])
+        proof = best(*(_proof(parts, start, dual, sweeps, known, quadratic) for start in starts))
+    if parts.scores_are_smooth:
         moved, its_b, its_scores = refit(parts, theta, b, scores, directions)
-        starts = _score_duals(parts, moved, its_b, its_scores, {}, known[0])
+        starts = score_duals(parts, moved, its_b, its_scores, {}, known[0])
         if directions.shape[1]:
             along = _along_free_directions(parts, moved, its_b, its_scores, directions, known[0])
             starts = starts if along is None else [along]
@@ -68,8 +77,8 @@ def lower_bound(
             if start is not None:
                 moved = start.theta
                 its_quadratic = quadratic if moved is theta else parts.quadratic_value_and_grad(moved)
-                bound = max(bound, _bound(parts, start, dual, sweeps, known, its_quadratic))
-    return bound
+                proof = best(proof, _proof(parts, start, dual, sweeps, known, its_quadratic))
+    return proof
 
 
 def _along_free_directions(
@@ -92,21 +101,22 @@ def _free(parts: NormalForm, theta: Array) -> Array | None:
     return free_directions(parts, theta)
 
 
-def _bound(
+def _proof(
     parts: NormalForm, start: ScoreDual | None, dual: Dual, sweeps: int, known: Known, quadratic: Quadratic
-) -> float:
+) -> Proof:
     """The bound from a dual point of the scores, with the best matching dual point of the weights."""
     if start is None:
-        return -np.inf
-    if parts.rkhs:
-        return _function_bound(parts, start)
-    return WeightDual(parts, start, dual, sweeps, known, quadratic).best_bound()
+        return NO_PROOF
+    if parts.function_norm is not None:
+        return _function_proof(parts, parts.function_norm, start)
+    return WeightDual(parts, start, dual, sweeps, known, quadratic).best_proof()
 
 
-def _function_bound(parts: NormalForm, start: ScoreDual) -> float:
-    """The dual objective if the only term on the weights is the function norm, with conjugate u'gram u / 4."""
+def _function_proof(parts: NormalForm, norm: ScaledFunctionNorm, start: ScoreDual) -> Proof:
+    """The dual objective if the only term on the weights is the function norm."""
     total, cost, error = start.total, start.cost(parts), start.error
     size, round_off = abs(cost), start.round_off(parts)
+    pull = None
     if parts.function_forms:
         h = parts.model.scores(start.theta, np.zeros(parts.n_outputs))
         pull = parts.function_grad(h)
@@ -116,16 +126,17 @@ def _function_bound(parts: NormalForm, start: ScoreDual) -> float:
         its_cost = sum(scaled.value(h) for scaled in parts.function_forms)
         cost, size = cost + its_cost, size + its_cost
     product = parts.model.adjoint(total)
-    square = float(np.vdot(total, product)) / (4.0 * parts.rkhs)
+    square = norm.conj(float(np.vdot(total, product)))
     # the round-off in total'gram total (|gram_ij|^2 <= gram_ii gram_jj), and the effect of an error in the total
     diagonal = np.maximum(parts.model.design.diagonal(), 0.0)
     inexact = UNIT * float(np.sum(diagonal @ total**2)) + parts.model.slack * float(np.sum(total**2))
     inexact += error * (2.0 * float(np.linalg.norm(product)) + error * float(diagonal.sum()))
-    round_off += inexact / (4.0 * parts.rkhs)
-    return -cost - square - UNIT * (size + abs(square)) - round_off
+    round_off += norm.conj(inexact)
+    value = -cost - square
+    return Proof(value - UNIT * (size + abs(square)) - round_off, dual_of(parts, start, value, function=pull))
 
 
-def _score_duals(
+def score_duals(
     parts: NormalForm, theta: Array, b: Array, scores: Array, dual: Dual, objective: float
 ) -> list[ScoreDual | None]:
     """Dual points of the score terms, in one or two ways.
@@ -177,8 +188,11 @@ def _with_errors(parts: NormalForm, start: ScoreDual, b: Array, objective: float
         if np.any(np.abs(sums) > BALANCED * np.abs(start.total).sum(axis=0) + REACH * error):
             return None
         unit = score_unit(start.total, objective)
-        if sums.any() and not parts.rkhs:
-            unit = max(unit, _largest_mean(parts, unit, objective))
+        if sums.any() and parts.function_norm is None:
+            mean = parts.largest_relative_mean * unit  # an upper bound, which is mostly good enough
+            if float(np.abs(sums).sum()) * REACH * mean > NEGLIGIBLE * abs(objective):
+                mean = _largest_mean(parts, unit, objective)
+            unit = max(unit, mean)
         reach = REACH * np.maximum(np.abs(start.scores - b).max(axis=0), unit)
         imbalance = float(np.sum(np.abs(sums) * reach - sums * b))
         imbalance += error * float(np.sum(reach + np.abs(b)))

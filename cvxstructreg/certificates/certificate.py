@@ -15,20 +15,23 @@ the round-off in objective and bound, and a negative gap means that a formula is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cvxstructreg.certificates import bounds as dual_points
+from cvxstructreg.certificates.dual_point import DualPoint, Proof, zero_dual
 from cvxstructreg.certificates.kkt import kkt_residual
 from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.certificates.strong_convexity import strong_convexity_bound
+from cvxstructreg.core.data_record import DataRecord
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.round_off import UNIT
 from cvxstructreg.reductions.centring import Centring
 from cvxstructreg.reductions.reduction import Point
+from cvxstructreg.runtime.cards import card
 
 if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem
@@ -66,6 +69,11 @@ class Certificate:
         the best intercept (:mod:`cvxstructreg.certificates.null_point`). NaN for kind "kkt".
     residual : float
         For kind "kkt" the relative violation of the optimality conditions, else NaN.
+    dual : DualPoint or None
+        For kind "duality_gap", the feasible dual point that proves the bound; None for the other kinds, in the history
+        of a solve, and in the certificate of several problems together.
+    data : DataRecord or None
+        For data in blocks of rows: the number of rows that were read, and their checksum.
     """
 
     kind: str
@@ -74,6 +82,8 @@ class Certificate:
     gap: float
     relative_gap: float
     residual: float = float("nan")
+    dual: DualPoint | None = field(default=None, repr=False, compare=False)
+    data: DataRecord | None = None
 
     @property
     def error(self) -> float:
@@ -85,6 +95,17 @@ class Certificate:
         if not 0.0 <= self.error <= tol:
             return None
         return "stationary" if self.kind == "kkt" else "optimal"
+
+    def _repr_html_(self) -> str:
+        if self.kind == "kkt":
+            rows = [("objective", f"{self.objective:.9g}"), ("residual", f"{self.residual:.2e}")]
+            note = "No bound on the optimum is known: the residual measures the violation of the optimality conditions."
+            return card("Certificate: kkt", rows, note=note)
+        rows = [("objective", f"{self.objective:.9g}"), ("lower bound", f"{self.lower_bound:.9g}")]
+        rows += [("gap", f"{self.gap:.3g}"), ("relative gap", f"{self.relative_gap:.2e}")]
+        note = "The optimum lies between the lower bound and the objective."
+        proof = " The dual point certificate.dual proves the bound." if self.dual is not None else ""
+        return card(f"Certificate: {self.kind}", rows, note=note + proof)
 
     def __str__(self) -> str:
         if self.kind == "kkt":
@@ -100,10 +121,11 @@ def certify_point(
     known_bound: float = -np.inf,
     sweeps: int = 200,
     tol: float = 0.0,
+    known_dual: DualPoint | None = None,
 ) -> Certificate:
     """The certificate of ``(theta, b)``, with known dual points keyed by term number.
 
-    ``known_bound`` is a lower bound on the optimum, proved by an earlier dual point of the same problem. ``sweeps``
+    ``known_bound`` is a lower bound on the optimum, proved by ``known_dual`` for the same problem. ``sweeps``
     limits the search for dual points of group norms and similar terms. The search also ends when it cannot gain more
     than a tenth of the relative gap ``tol``.
     """
@@ -116,30 +138,47 @@ def certify_point(
     quadratic = parts.quadratic_value_and_grad(theta)
     objective = problem.value_at(theta, b, scores, quadratic[0])
     if not np.isfinite(objective):
-        return Certificate("duality_gap", objective, known_bound, np.inf, np.inf)
+        return Certificate("duality_gap", objective, known_bound, np.inf, np.inf, dual=known_dual)
     if all(piece.has_conjugate for piece in parts.pieces):
         kind, known = "duality_gap", (objective, tol)
-        bound = dual_points.lower_bound(parts, theta, b, scores, dual or {}, sweeps, known, quadratic)
+        proof = dual_points.lower_bound(parts, theta, b, scores, dual or {}, sweeps, known, quadratic)
     else:
-        kind, bound = "strong_convexity", strong_convexity_bound(problem, theta, b)
-    return _from_bound(problem, kind, objective, max(bound, known_bound)) or _without_bound(
-        problem, theta, b, objective, dual or {}
-    )
+        kind, proof = "strong_convexity", Proof(strong_convexity_bound(problem, theta, b))
+    proof = proof if proof.bound >= known_bound else Proof(known_bound, known_dual)
+    found = _from_bound(problem, kind, objective, proof)
+    return _with_data(problem, found or _without_bound(problem, theta, b, objective, dual or {}))
 
 
-def from_known_bound(problem: Problem, theta: Array, b: Array, known_bound: float) -> Certificate:
+def from_known_bound(
+    problem: Problem, theta: Array, b: Array, known_bound: float, known_dual: DualPoint | None = None
+) -> Certificate:
     """The certificate from a known bound, or from the bound 0 if no term can be negative, without any search."""
     objective = problem.value_at(theta, b)
     bound = 0.0 if known_bound == -np.inf and _is_nonnegative(problem) else known_bound
-    found = _from_bound(problem, "duality_gap", objective, bound) if np.isfinite(objective) else None
-    return found or Certificate("kkt", objective, np.nan, np.nan, np.nan, np.inf)
+    proof = Proof(bound, known_dual)
+    found = _from_bound(problem, "duality_gap", objective, proof) if np.isfinite(objective) else None
+    return _with_data(problem, found or Certificate("kkt", objective, np.nan, np.nan, np.nan, np.inf))
 
 
-def _from_bound(problem: Problem, kind: str, objective: float, bound: float) -> Certificate | None:
+def _with_data(problem: Problem, certificate: Certificate) -> Certificate:
+    """The certificate with the record of data in blocks of rows."""
+    record = problem.model.data_record
+    return certificate if record is None else replace(certificate, data=record)
+
+
+def tightened(problem: Problem, certificate: Certificate, proof: Certificate) -> Certificate:
+    """The certificate with the lower bound of another certificate of the same problem, if that is higher."""
+    if proof.kind == "kkt" or proof.lower_bound <= certificate.lower_bound or not np.isfinite(certificate.objective):
+        return certificate
+    found = _from_bound(problem, proof.kind, certificate.objective, Proof(proof.lower_bound, proof.dual))
+    return certificate if found is None else _with_data(problem, found)
+
+
+def _from_bound(problem: Problem, kind: str, objective: float, proof: Proof) -> Certificate | None:
     """The certificate from a lower bound, or from the bound 0 if that is better; None if there is no bound."""
-    scale = objective_scale(problem, objective)
+    scale, (bound, dual) = objective_scale(problem, objective), proof
     if bound < 0.0 and (bound > -np.inf or objective < scale) and _is_nonnegative(problem):
-        bound = 0.0  # without any other bound, 0 is used only for good fits
+        bound, dual = 0.0, None  # without any other bound, 0 is used only for good fits
     if bound == -np.inf:
         return None
     gap = objective - (bound - UNIT * abs(objective))
@@ -149,7 +188,9 @@ def _from_bound(problem: Problem, kind: str, objective: float, bound: float) -> 
     if gap < 0.0:  # round-off was larger than estimated
         gap = -SAFETY * gap
     gap = float(gap)
-    return Certificate(kind, objective, objective - gap, gap, gap / scale)
+    if bound == 0.0 and dual is None and kind == "duality_gap":
+        dual = zero_dual(problem.normal_form)
+    return Certificate(kind, objective, objective - gap, gap, gap / scale, dual=dual)
 
 
 def _without_bound(

@@ -8,7 +8,9 @@ weights fixed, gives a gradient in balance up to round-off.
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
@@ -38,14 +40,19 @@ def free_directions(parts: NormalForm, theta: Array) -> Array | None:
     """A basis (d x q) of the directions without penalty at theta; None if there are too many to handle."""
     d = parts.model.n_weights
     none = np.zeros((d, 0))
-    if parts.rkhs or np.all(parts.ridge > 0):
+    if parts.function_norm is not None or np.all(parts.ridge > 0):
         return none
     held = parts.ridge > 0
     if parts.separable is not None:
         held = held | _held_by_separable(parts, theta)
     if held.all():
         return none
-    if d <= DENSE_LIMIT and (parts.weight_forms or parts.piece_diagonal is None):
+    components = _components(parts)
+    if components is not None:
+        basis = _constant_on(components, held)
+        if basis is None:
+            return None
+    elif d <= DENSE_LIMIT and (parts.weight_forms or parts.piece_diagonal is None):
         basis = unpenalised(parts, held)
     else:
         free = np.flatnonzero(~(held | (parts.coverage_diagonal > 0)))
@@ -54,6 +61,46 @@ def free_directions(parts: NormalForm, theta: Array) -> Array | None:
         basis = np.zeros((d, free.size))
         basis[free, np.arange(free.size)] = 1.0
     return basis if basis.shape[1] * parts.n_outputs <= MOST_FREE else None
+
+
+def _components(parts: NormalForm) -> NDArray[np.int64] | None:
+    """The component of each weight if all terms on the weights are differences w_i - w_j; else None. Kept."""
+    known = parts.__dict__
+    if "_components" not in known:
+        known["_components"] = None
+        matrices = [piece.K for piece in parts.weight_pieces]
+        if matrices and not parts.weight_forms and all(_has_differences(K) for K in matrices):
+            d = parts.model.n_weights
+            pairs = np.concatenate([sp.csr_array(K).indices.reshape(-1, 2) for K in matrices])
+            graph = sp.csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(d, d))
+            known["_components"] = connected_components(graph, directed=False)[1]
+    found: NDArray[np.int64] | None = known["_components"]
+    return found
+
+
+def _has_differences(K: object) -> bool:
+    """Whether every row is c (w_i - w_j) with c != 0."""
+    if not sp.issparse(K):
+        return False
+    rows = sp.csr_array(K)
+    if not rows.shape[0] or np.any(np.diff(rows.indptr) != 2):
+        return False
+    values = rows.data.reshape(-1, 2)
+    return bool(np.all(values[:, 0] == -values[:, 1]) and np.all(values[:, 0] != 0))
+
+
+def _constant_on(components: NDArray[np.int64], held: NDArray[np.bool_]) -> Array | None:
+    """An orthonormal basis of the weights that are constant on each component without held weights."""
+    counts = np.bincount(components)
+    free = np.flatnonzero(np.bincount(components, held) == 0)
+    if free.size > MOST_FREE:
+        return None
+    position = np.full(len(counts), -1)
+    position[free] = np.arange(free.size)
+    inside = np.flatnonzero(position[components] >= 0)
+    basis = np.zeros((len(components), free.size))
+    basis[inside, position[components[inside]]] = 1.0 / np.sqrt(counts[components[inside]])
+    return basis
 
 
 def unpenalised(parts: NormalForm, held: NDArray[np.bool_]) -> Array:

@@ -12,6 +12,8 @@ single penalty is thus minus the gradient. The prox of a sum of penalties is com
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from cvxstructreg.certificates.weight_dual import Dual
@@ -28,6 +30,28 @@ FIRST_STEP = 1e4
 
 def kkt_residual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> float:
     """The relative violation of the optimality conditions at (theta, b), using known dual points."""
+    slope = slope_at(parts, theta, b, dual)
+    worst = slope.violation
+    if parts.model.intercept:
+        sums = float(np.abs(slope.total.sum(axis=0)).max())
+        worst = max(worst, _ratio(sums, float(np.abs(slope.total).sum())))
+    if not parts.weight_pieces and parts.separable is None:
+        size = _summands(parts, theta, slope.total, slope.gradient - slope.pull)
+        return max(worst, _ratio(float(np.linalg.norm(slope.gradient)), size))
+    return max(worst, _step_residual(parts, theta, slope.gradient, dual))
+
+
+class Slope(NamedTuple):
+    """The derivatives of all terms except separable terms and pieces on the weights."""
+
+    total: Array  # by the scores, of the terms on the scores
+    pull: Array  # the same by the weights
+    gradient: Array  # by the weights, with the quadratic terms
+    violation: float  # how far the dual points of terms on the scores are from being subgradients
+
+
+def slope_at(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> Slope:
+    """The slope at (theta, b), using known dual points for terms on the scores that have no gradient."""
     scores = parts.model.scores(theta, b)
     total = sum((scaled.grad(scores) for scaled in parts.score_forms), np.zeros_like(scores))
     worst = 0.0
@@ -39,13 +63,21 @@ def kkt_residual(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> float
     gradient = pull + parts.quadratic_grad(theta)
     if parts.function_forms:
         gradient = gradient + parts.model.adjoint(parts.function_grad(scores - b))
-    if parts.rkhs:
-        gradient = gradient + 2.0 * parts.rkhs * (scores - b)
-    if parts.model.intercept:
-        worst = max(worst, _ratio(float(np.abs(total.sum(axis=0)).max()), float(np.abs(total).sum())))
-    if not parts.weight_pieces and parts.separable is None:
-        return max(worst, _ratio(float(np.linalg.norm(gradient)), _summands(parts, theta, total, gradient - pull)))
-    return max(worst, _step_residual(parts, theta, gradient, dual))
+    if parts.function_norm is not None:
+        gradient = gradient + parts.function_norm.grad(scores - b)
+    return Slope(total, pull, gradient, worst)
+
+
+def gradient_mapping(parts: NormalForm, theta: Array, gradient: Array, dual: Dual) -> Array:
+    """(w - prox_tR(w - t g)) / t, which is zero exactly at an optimum; t ||g|| is about ||w||."""
+    step = step_size(theta, gradient)
+    return np.asarray(theta - _prox_of_sum(parts, theta - step * gradient, step, dual)) / step
+
+
+def step_size(theta: Array, gradient: Array) -> float:
+    """The t for which t ||g|| is ||w||; 1 if either is zero."""
+    steepness, size = float(np.linalg.norm(gradient)), float(np.linalg.norm(theta))
+    return size / steepness if size > 0.0 and steepness > 0.0 else 1.0
 
 
 def _summands(parts: NormalForm, theta: Array, total: Array, rest: Array) -> float:
@@ -69,8 +101,7 @@ def _score_point(piece: Piece, z: Array, given: Array | None) -> tuple[Array, fl
 
 def _step_residual(parts: NormalForm, theta: Array, gradient: Array, dual: Dual) -> float:
     """The length of a proximal gradient step, relative to the weights or to the gradient step."""
-    steepness, size = float(np.linalg.norm(gradient)), float(np.linalg.norm(theta))
-    step = size / steepness if size > 0.0 and steepness > 0.0 else 1.0
+    steepness, size, step = float(np.linalg.norm(gradient)), float(np.linalg.norm(theta)), step_size(theta, gradient)
     moved = _prox_of_sum(parts, theta - step * gradient, step, dual)
     whole = max(size, step * steepness)
     if whole == 0.0:  # zero weights and zero gradient: only the dual points, which cancel, have a size

@@ -65,16 +65,28 @@ def escape(problem: Problem, theta: Array, b: Array) -> Escape | None:
     parts = problem.normal_form
     losses = [piece.atom for piece in parts.score_pieces]
     falls = all(isinstance(loss, Loss) and not loss.attains_infimum for loss in losses)
-    if not falls or parts.score_forms or parts.function_forms or parts.rkhs:
+    if not falls or parts.score_forms or parts.function_forms or parts.function_norm is not None:
         return None
     free = _unpenalised(parts)
     if free is None or free.shape[1] == 0:
-        return None  # the intercept alone cannot separate the classes, since no class is empty
+        return _by_intercept(parts)
     scores = parts.model.scores(theta, b)
     if scores.shape[0] * free.shape[1] > SMALL and float(np.abs(scores).max()) < LARGE_SCORE:
         return None
     found = _separating(parts, free)
     return None if found is None or _grows(parts, found.theta) else found
+
+
+def _by_intercept(parts: NormalForm) -> Escape | None:
+    """The direction of the intercept, if all rows are of one class; None in all other problems."""
+    if not parts.model.intercept or parts.n_outputs > 1:
+        return None
+    ones = np.ones((parts.model.n_rows, 1))
+    pairs = [(piece.atom, piece.forward(ones)) for piece in parts.score_pieces]
+    gains = np.concatenate([loss.gains(rows).toarray().ravel() for loss, rows in pairs if isinstance(loss, Loss)])
+    if not gains.any() or (gains.min() < 0 < gains.max()):
+        return None
+    return Escape(np.zeros(parts.shape), np.array([np.sign(gains.sum())]))
 
 
 def _grows(parts: NormalForm, theta: Array) -> bool:
@@ -115,7 +127,7 @@ def _separating(parts: NormalForm, free: Array) -> Escape | None:
     if parts.model.intercept:
         columns = np.column_stack([columns, np.ones(len(columns))])
     pairs = [(piece.atom, piece.forward(columns)) for piece in parts.score_pieces]
-    gains = sp.vstack([_gains(loss, rows) for loss, rows in pairs if isinstance(loss, Loss)], format="csr")
+    gains = sp.vstack([loss.gains(rows) for loss, rows in pairs if isinstance(loss, Loss)], format="csr")
     bounds, sides = _inside_bounds(parts, free, columns.shape[1] * k)
     constraints = sp.vstack([-gains, *bounds], format="csr") if bounds else -gains
     cost = -np.asarray(gains.sum(axis=0)).ravel()
@@ -127,22 +139,6 @@ def _separating(parts: NormalForm, free: Array) -> Escape | None:
         return None
     direction = found.x.reshape(columns.shape[1], k)
     return Escape(free @ direction[:q], direction[q] if parts.model.intercept else np.zeros(k))
-
-
-def _gains(loss: Loss, columns: Array) -> sp.csr_array:
-    """The gain of the true class over each other class on each row, as a matrix acting on the (m, k) coefficients."""
-    counted = np.asarray(loss.sample_weight) > 0
-    labels, columns = np.asarray(loss.y)[counted], columns[counted]
-    if labels.shape[1] == 1:
-        return sp.csr_array(labels * columns)
-    k, own = labels.shape[1], labels.argmax(axis=1)
-    rows = []
-    for other in range(k):
-        picks = np.zeros((len(own), k))
-        picks[np.arange(len(own)), own] += 1.0
-        picks[:, other] -= 1.0
-        rows.append((columns[:, :, None] * picks[:, None, :])[own != other].reshape(-1, columns.shape[1] * k))
-    return sp.csr_array(np.vstack(rows))
 
 
 def _inside_bounds(parts: NormalForm, free: Array, size: int) -> tuple[list[sp.csr_array], list[tuple[float, float]]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cvxstructreg.core.loss import Loss
 from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.round_off import UNIT
@@ -37,9 +38,12 @@ class ScoreDual:
         """The possible round-off in the cost: conjugates are differences of <u, z> and values."""
         products = 0.0
         for piece, u in zip(parts.score_pieces, self.points, strict=True):
-            z = piece.forward(self.scores)
-            products += float(np.vdot(np.abs(u), np.abs(z)))
-        return UNIT * products + self.error * float(np.linalg.norm(self.scores)) + self.imbalance
+            z = np.abs(piece.forward(self.scores))
+            if isinstance(piece.atom, Loss) and piece.atom.offset is not None:
+                z += np.abs(piece.atom.offset)
+            products += float(np.sum(np.abs(u) * z))
+        size = float(np.linalg.norm(self.scores)) if self.error else 0.0
+        return UNIT * products + self.error * size + self.imbalance
 
 
 def score_unit(total: Array, objective: float) -> float:

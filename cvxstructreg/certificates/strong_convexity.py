@@ -35,7 +35,7 @@ def strong_convexity_bound(problem: Problem, theta: Array, b: Array) -> float:
     pieces = parts.weight_pieces
     if mu <= 0 or not parts.scores_are_smooth or parts.separable is not None or len(pieces) != 1:
         return -np.inf
-    if pieces[0].K is not None or parts.rkhs:
+    if pieces[0].K is not None or parts.function_norm is not None:
         return -np.inf
     none = np.zeros((theta.shape[0], 0))
 

@@ -9,15 +9,18 @@ must be removed by better dual points of the pieces, or by scaling all dual poin
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
 
+from cvxstructreg.certificates.dual_point import NO_PROOF, Proof, best, dual_of
 from cvxstructreg.certificates.quadratic_conjugate import excess_cost
 from cvxstructreg.certificates.score_dual import ScoreDual, cost_of, dual_point, score_unit
+from cvxstructreg.certificates.shifted_scores import shifted, stepped
 from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
-from cvxstructreg.forms.row_selection import COMPILE_FROM
+from cvxstructreg.forms.row_selection import COMPILE_FROM, picks_rows, touch_once
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.momentum import Momentum
 from cvxstructreg.numerics.round_off import REACH, UNIT
@@ -54,7 +57,8 @@ class WeightDual:
     def __init__(
         self, parts: NormalForm, start: ScoreDual, dual: Dual, sweeps: int, known: Known, quadratic: Quadratic
     ) -> None:
-        self.parts, self.start = parts, start
+        self.parts, self.start, self.known = parts, start, known
+        self.unscaled: tuple[Array, tuple[Array, Array, float]] | None = None  # the last result of _excess for s = 1
         self.quadratic, self.gradient = quadratic
         self.ridged = parts.ridge[:, None] > 0
         self.any_ridged = bool(self.ridged.any())
@@ -76,11 +80,12 @@ class WeightDual:
         self.large = sum(q.size for q in self.points) >= COMPILE_FROM
         given = all(piece.number in dual for piece in parts.weight_pieces)
         if self.points:
-            self.enough = self._enough(*known)
+            self.enough = self._enough(*known)  # an excess, relative to the L1 strengths
+            self.payable = self.enough * abs(known[0])  # the cost of an excess that ridges take
             self._search(1 if self.large and given else sweeps)
 
     def _enough(self, objective: float, tol: float) -> float:
-        """The excess, relative to the L1 strengths, that may be scaled away: a tenth of the gap, or the rest of tol."""
+        """The part of the objective that an excess may cost: a tenth of the gap, or the rest of tol."""
         gap = objective + self.quadratic + self.start.cost(self.parts)  # for a dual point without excess
         part = gap / abs(objective) if np.isfinite(gap) and objective else 0.0
         return max(NEGLIGIBLE, 0.1 * tol, 0.1 * part, 0.9 * tol - part)
@@ -90,18 +95,23 @@ class WeightDual:
         pairs = zip(self.parts.weight_pieces, points, strict=True)
         return sum((piece.adjoint(q) for piece, q in pairs), np.zeros_like(self.left))
 
-    def best_bound(self) -> float:
+    def best_proof(self) -> Proof:
         """The best bound over all ways to make the dual points feasible."""
         stuck = self._stuck(self.taken)
-        bounds = [self._scaled_down(self.points, self.taken, stuck)]
+        proofs = [self._scaled_down(self.points, self.taken, stuck)]
         if self.points and stuck.any():
             spread = self._spread(stuck) if self._matters(stuck) and not self.large else None
             if spread is not None:
                 taken = self._sum(spread)
-                bounds.append(self._scaled_down(spread, taken, self._stuck(taken)))
+                proofs.append(self._scaled_down(spread, taken, self._stuck(taken)))
         if not self.points and self.parts.separable is None:
-            bounds.append(self._exact_quadratic())
-        return max(bounds)
+            proofs.append(self._exact_quadratic())
+        objective, tol = self.known
+        norms = all(piece.atom.can("dual_norm") for piece in self.parts.weight_pieces)
+        if not norms and objective - best(*proofs).bound > tol * abs(objective):
+            points = None if stuck.any() else stepped(self.parts, self.start.theta, self.left)
+            proofs.append(self._shifted(points or self.points))
+        return best(*proofs)
 
     def _excess(self, s: float, taken: Array) -> tuple[Array, Array, float]:
         """The part that the separable part absorbs, the excess, and the cost of dropped round-off, all for a scale s.
@@ -109,37 +119,41 @@ class WeightDual:
         An excess that is only round-off is dropped on features without a ridge. The last number is the possible effect
         on the bound.
         """
-        left = s * (self.left - taken) if self.points else s * self.left
+        if self.unscaled is not None and self.unscaled[0] is taken and s == 1.0:
+            return self.unscaled[1]
+        left = self.left - taken if self.points else self.left
+        left = left if s == 1.0 else s * left
         absorbed = self.parts.separable.absorb(left) if self.parts.separable is not None else np.zeros_like(left)
         excess = left - absorbed
         dropped = 0.0
-        where = np.nonzero(excess if not self.any_ridged else np.where(self.ridged, 0.0, excess))
-        if where[0].size:
-            small = np.abs(excess[where]) <= DROPPED * self.noise[where]
-            at = where[0][small], where[1][small]
-            dropped = float(np.vdot(np.abs(excess[at]), self._reach(at)))
-            excess[at] = 0.0
+        entries = excess.reshape(-1)
+        where = np.flatnonzero(entries if not self.any_ridged else np.where(self.ridged, 0.0, excess))
+        if where.size:
+            at = where[np.abs(entries[where]) <= DROPPED * self.noise.reshape(-1)[where]]
+            dropped = float(np.vdot(np.abs(entries[at]), self._reach(at)))
+            entries[at] = 0.0
         return absorbed, excess, dropped
 
     def _reach(self, where: Any) -> Array:
-        """An assumed bound on these weights at the optimum."""
-        norms = self.parts.column_norms[where[0]]
+        """An assumed bound on these weights at the optimum, which are numbered row by row."""
+        norms = self.parts.column_norms[where // self.start.theta.shape[1]]
         unit = np.divide(self.unit, norms, out=np.zeros_like(norms), where=norms > 0)
-        return np.asarray(REACH * np.maximum(np.abs(self.start.theta[where]), unit))
+        return np.asarray(REACH * np.maximum(np.abs(self.start.theta.reshape(-1)[where]), unit))
 
     def _stuck(self, taken: Array) -> Array:
         """The excess on features without a ridge."""
-        excess = self._excess(1.0, taken)[1]
+        self.unscaled = (taken, self._excess(1.0, taken))
+        excess = self.unscaled[1][1]
         return np.where(self.ridged, 0.0, excess) if self.any_ridged else excess
 
-    def _bound(self, s: float, points: list[Array], taken: Array) -> float:
+    def _proof(self, s: float, points: list[Array], taken: Array) -> Proof:
         """The dual objective with all dual points scaled by s; -inf if infeasible."""
         absorbed, excess, dropped = self._excess(s, taken)
         cost = s**2 * self.quadratic
         size = cost + dropped / UNIT
         if excess.any():
             if not self.any_ridged or np.any((excess != 0) & ~self.ridged):
-                return -np.inf
+                return NO_PROOF
             # conjugate of the quadratic part at 2M(s theta) + excess
             linear, square = s * float(np.vdot(self.start.theta, excess)), excess_cost(self.parts, excess)
             cost += linear + square
@@ -152,7 +166,10 @@ class WeightDual:
             cost, size = cost + conj, size + abs(conj)
         scores = self.start.cost(self.parts, s)
         size += abs(scores)
-        return -cost - scores - UNIT * size - self.round_off - self._paid_by_ridge(excess)
+        value = -cost - scores
+        bound = value - UNIT * size - self.round_off - self._paid_by_ridge(excess)
+        separable = None if self.parts.separable is None else absorbed
+        return Proof(bound, dual_of(self.parts, self.start, value, s, points, separable))
 
     def _paid_by_ridge(self, excess: Array) -> float:
         """The largest cost of the round-off on features with a ridge."""
@@ -162,7 +179,7 @@ class WeightDual:
         ridge, noise, excess = self.parts.ridge[held][:, None], self.noise[held], np.abs(excess[held])
         return 0.25 * float(np.sum(noise * (2.0 * excess + noise) / ridge))
 
-    def _scaled_down(self, points: list[Array], taken: Array, stuck: Array) -> float:
+    def _scaled_down(self, points: list[Array], taken: Array, stuck: Array) -> Proof:
         """The bound from all dual points times the largest feasible s <= 1, given the excess ``stuck``."""
         s = 1.0
         for piece, q in zip(self.parts.weight_pieces, points, strict=True):
@@ -172,22 +189,36 @@ class WeightDual:
                 s = _largest_factor(piece, q, s)
         if stuck.any():
             if self.parts.separable is None:
-                return -np.inf
+                return NO_PROOF
             where = np.nonzero(stuck)
             radius = np.broadcast_to(self.parts.separable.weights, stuck.shape)[where]
             # |left| = radius + |excess| on these features, and scaling must reduce it to the radius
             s = min(s, float(np.min(radius / (radius + np.abs(stuck[where])))))
         s = s if s == 1.0 else s * (1.0 - JUST_INSIDE)
-        return self._bound(s, points, taken) if s > 0 else -np.inf
+        return self._proof(s, points, taken) if s > 0 else NO_PROOF
+
+    def _shifted(self, points: list[Array]) -> Proof:
+        """The bound with the dual points of the losses moved to match those of the weights."""
+        taken = self._sum(points)
+        found = shifted(self.parts, self.start, self._stuck(taken))
+        if found is None:
+            return NO_PROOF
+        other = copy(self)
+        other.start, other.unscaled = found, None
+        other.pull = self.parts.model.adjoint(found.total)
+        other.left = -other.pull - self.gradient
+        sizes = np.linalg.norm(found.total - self.start.total, axis=0)
+        other.noise = self.noise + UNIT * self.parts.column_norms[:, None] * sizes
+        other.round_off = found.round_off(self.parts) + float(np.vdot(other.noise, np.abs(found.theta)))
+        return other._scaled_down(points, taken, other._stuck(taken))
 
     def _spread(self, stuck: Array) -> list[Array] | None:
         """Dual points of the pieces that absorb the excess: q + K S^+ excess with S = sum K'K."""
         parts = self.parts
         if not parts.weight_pieces:
             return None
-        diagonal = parts.piece_diagonal
-        if diagonal is not None:
-            share = np.divide(stuck, diagonal[:, None], out=np.zeros_like(stuck), where=diagonal[:, None] > 0)
+        if parts.piece_diagonal is not None:
+            share = _divided(stuck, parts.piece_diagonal)
         elif parts.model.n_weights <= DENSE_LIMIT:
             share = parts.piece_inverse @ stuck
         else:
@@ -199,7 +230,8 @@ class WeightDual:
         if self._is_disjoint():
             part = self.parts.separable
             beyond = self.left if part is None else self.left - part.absorb(self.left)
-            self.points = [piece.prox_conj(piece.forward(beyond), 1.0)[0] for piece in self.parts.weight_pieces]
+            share = _divided(beyond, self.parts.piece_diagonal)
+            self.points = [piece.prox_conj(piece.forward(share), 1.0)[0] for piece in self.parts.weight_pieces]
         elif self._sweep(sweeps):
             return
         elif all(piece.atom.can("dual_norm") for piece in self.parts.weight_pieces):
@@ -210,8 +242,8 @@ class WeightDual:
 
     def _is_disjoint(self) -> bool:
         """Whether all pieces are norms of disjoint groups, so that the nearest dual points have a closed form."""
-        part, diagonal = self.parts.separable, self.parts.piece_diagonal
-        if diagonal is None or diagonal.max(initial=0.0) > 1.0 or (part is not None and part.bounded):
+        part = self.parts.separable
+        if not touch_once(self.parts.weight_pieces, self.parts.piece_diagonal) or (part is not None and part.bounded):
             return False
         return all(piece.atom.can("blocks") for piece in self.parts.weight_pieces)
 
@@ -221,8 +253,7 @@ class WeightDual:
         if len(pieces) == 1 and pieces[0].K is None and self.parts.separable is None:
             self.points = [pieces[0].prox_conj(self.left, 1.0)[0]]  # the nearest point in a single step
             return
-        trial, momentum, best, norm = self.points, Momentum(self.points), np.inf, self.parts.piece_norm
-        last = np.inf
+        trial, momentum, best, last = self.points, Momentum(self.points), np.inf, np.inf
         for count in range(sweeps):
             if deadline.passed():
                 return
@@ -232,6 +263,7 @@ class WeightDual:
                 best, self.points = size, trial
             if not excess.any() or (count % SWEEPS_AT_ONCE == 0 and not self._matters(excess)):
                 return
+            norm = self.parts.piece_norm
             if count % CHECK_EVERY == 0:
                 if best > STALLED * last:
                     return
@@ -240,7 +272,8 @@ class WeightDual:
                 piece.prox_conj(q + piece.forward(excess) / norm, 1.0 / norm)[0]
                 for piece, q in zip(pieces, trial, strict=True)
             ]
-            trial = [_inside(piece, q) for piece, q in zip(pieces, momentum.ahead(trial, moved), strict=True)]
+            ahead = zip(pieces, momentum.ahead(trial, moved), strict=True)
+            trial = [piece.prox_conj(q, 1.0)[0] for piece, q in ahead]  # so that every trial point is feasible
 
     def _balance(self, sweeps: int) -> None:
         """Accelerated proximal gradient steps on the cost of the dual points plus the cost of the excess.
@@ -254,9 +287,16 @@ class WeightDual:
             return
         ridge = self.parts.ridge
         least = float(ridge.min())
+        points = stepped(self.parts, theta, self.left)
+        if points is not None:
+            self.points = points
+            return
+        if not self.left.any():  # nothing to absorb
+            self.points = [np.zeros_like(q) for q in self.points]
+            return
         if least <= 0.0:  # use a small ridge; the remaining excess is distributed or scaled away later
             least = SMALL_RIDGE * float(np.linalg.norm(self.left)) / (float(np.linalg.norm(theta)) or 1.0)
-        step = 2.0 * least / self.parts.piece_norm
+        step = 2.0 * least / (self.parts.piece_norm or 1.0)
         weights = 0.0 if self.parts.separable is None else self.parts.separable.weights
         trial, momentum = self.points, Momentum(self.points)
         for _ in range(sweeps):
@@ -280,7 +320,7 @@ class WeightDual:
         pieces, part = self.parts.weight_pieces, self.parts.separable
         if part is not None and (np.isfinite(part.lower).any() or np.isfinite(part.upper).any()):
             return False
-        if self.parts.piece_diagonal is None or any(not p.atom.can("repair") or p.K is None for p in pieces):
+        if any(not p.atom.can("repair") or not picks_rows(p.K) for p in pieces):
             return False
         bound = np.zeros((1, 1)) if part is None else (1.0 + 0.5 * self.enough) * part.weights
         last = np.inf
@@ -303,22 +343,25 @@ class WeightDual:
                     q, piece.K, left, bound, piece.scale, min(sweeps, SWEEPS_AT_ONCE)
                 )
             self.taken = self._sum(self.points)
-        disjoint = self.parts.piece_diagonal.max(initial=0.0) <= 1.0  # then nothing is better than sweeps
-        return bool(disjoint) or sum(q.size for q in self.points) > SMALL_STACK
+        disjoint = touch_once(self.parts.weight_pieces, self.parts.piece_diagonal)  # then nothing is better than sweeps
+        return disjoint or sum(q.size for q in self.points) > SMALL_STACK
 
     def _matters(self, excess: Array) -> bool:
-        """Whether the excess is too large to be scaled away; see ``enough``."""
-        stuck = np.abs(np.where(self.ridged, 0.0, excess))
-        if not stuck.any():
-            return bool(excess.any())
+        """Whether the excess is too large to be scaled away or to be paid by a ridge; see ``enough``."""
+        if self.any_ridged:
+            paid = np.where(self.ridged, excess, 0.0)
+            ridge = np.where(self.ridged, self.parts.ridge[:, None], 1.0)
+            if abs(float(np.vdot(self.start.theta, paid))) + 0.25 * float(np.sum(paid**2 / ridge)) > self.payable:
+                return True
+        stuck = np.abs(np.where(self.ridged, 0.0, excess)) if self.any_ridged else np.abs(excess)
         weights = 0.0 if self.parts.separable is None else self.parts.separable.weights
         return bool(np.any(stuck > self.enough * np.broadcast_to(weights, stuck.shape)))
 
-    def _exact_quadratic(self) -> float:
+    def _exact_quadratic(self) -> Proof:
         """The bound with quadratic terms only: their exact conjugate is 1/4 g'M^+ g if g is in the range of M."""
         spectrum = self.parts.quadratic_spectrum
         if spectrum is None:
-            return -np.inf
+            return NO_PROOF
         values, vectors = spectrum
         coordinates = vectors.T @ -self.pull
         # the round-off of eigenvalues is relative to the largest, but they are at least the ridge
@@ -327,17 +370,21 @@ class WeightDual:
         noise = float(np.linalg.norm(self.noise)) + UNIT * float(np.linalg.norm(self.pull))
         rest = float(np.linalg.norm(coordinates[~kept]))
         if rest > DROPPED * noise:
-            return -np.inf
-        everywhere = np.nonzero(np.ones(self.pull.shape, dtype=bool))
-        dropped = rest * float(np.linalg.norm(self._reach(everywhere)))
+            return NO_PROOF
+        dropped = rest * float(np.linalg.norm(self._reach(np.arange(self.pull.size))))
         sizes = np.abs(coordinates[kept])
         squares = float(np.sum((sizes**2 + noise * (2.0 * sizes + noise)) / (4.0 * values[kept, None])))
         cost = self.start.cost(self.parts)
-        return -squares - cost - UNIT * (squares + abs(cost)) - dropped - self.round_off
+        value = -squares - cost
+        bound = value - UNIT * (squares + abs(cost)) - dropped - self.round_off
+        return Proof(bound, dual_of(self.parts, self.start, value))
 
 
 def _largest_factor(piece: Piece, q: Array, s: float) -> float:
-    """The largest t <= s for which the conjugate is finite at t q, by bisection; 0 if there is none."""
+    """The largest t <= s for which the conjugate is finite at t q, by a formula or bisection; 0 if there is none."""
+    known = piece.atom.largest_factor(q / piece.scale)
+    if known is not None:
+        return min(s, known)
     low, high = 0.0, s
     for _ in range(50):
         middle = 0.5 * (low + high)
@@ -345,6 +392,7 @@ def _largest_factor(piece: Piece, q: Array, s: float) -> float:
     return low
 
 
-def _inside(piece: Piece, q: Array) -> Array:
-    """An extrapolated point projected onto the dual ball, so that every trial point is feasible."""
-    return piece.prox_conj(q, 1.0)[0]
+def _divided(x: Array, diagonal: Array | None) -> Array:
+    """S^+ x for a diagonal S."""
+    assert diagonal is not None
+    return np.divide(x, diagonal[:, None], out=np.zeros_like(x), where=diagonal[:, None] > 0)

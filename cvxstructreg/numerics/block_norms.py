@@ -1,4 +1,4 @@
-"""Norms of consecutive blocks of an array."""
+"""Sums and norms of consecutive blocks of an array."""
 
 from __future__ import annotations
 
@@ -9,17 +9,26 @@ import numpy as np
 from cvxstructreg.numerics.arrays import Array
 
 
+def block_sums(values: Array, indptr: Any) -> Array:
+    """Return the sum of each block; block g has the entries indptr[g]:indptr[g + 1], at least one.
+
+    Examples
+    --------
+    >>> block_sums(np.array([9.0, 16.0, 4.0]), [0, 2, 3]).tolist()
+    [25.0, 4.0]
+    """
+    return np.asarray(np.add.reduceat(values, indptr[:-1])) if len(indptr) > 1 else np.zeros(0)
+
+
 def block_norms(squares: Array, indptr: Any) -> Array:
-    """Return the square root of the sum of each block; block g has the entries indptr[g]:indptr[g + 1], at least one.
+    """Return the square root of the sum of each block: norms, given the squares of the entries.
 
     Examples
     --------
     >>> block_norms(np.array([9.0, 16.0, 4.0]), [0, 2, 3]).tolist()
     [5.0, 2.0]
     """
-    if len(indptr) < 2:
-        return np.zeros(0)
-    return np.asarray(np.sqrt(np.add.reduceat(squares, indptr[:-1])))
+    return np.sqrt(block_sums(squares, indptr))
 
 
 def row_squares(z: Array) -> Array:

@@ -67,7 +67,9 @@ class _Builder:
         """The CVXPY problem."""
         joint = joint_quadratic.numbers(self.problem)
         expressions = joint_quadratic.joint_form(self.problem, self.theta, self.b)
-        for number, term in enumerate(self.problem.terms):
+        # the parts of a sum have their own dual points
+        terms = self.problem.normal_form.simple_terms if self.copied else enumerate(self.problem.terms)
+        for number, term in terms:
             if number in self.copied:
                 expressions += self._of_copy(number, term)
             elif number not in joint and (term.scale > 0 or term.is_constraint):

@@ -36,7 +36,7 @@ class KernelToLinear(Reduction):
             return None
         kernel = problem.model.kernel
         assert kernel is not None
-        if problem.normal_form.rkhs > 0:
+        if problem.normal_form.function_norm is not None:
             factor = kernel.factor()
             # a term of strength zero may have the old number of weights, so it is replaced
             none = Term(MatrixPenalty(np.eye(factor.shape[1])), 0.0, "weights")

@@ -66,10 +66,11 @@ def _coordinates(problem: Problem) -> Coordinates | None:
     R = sp.csr_array(sp.vstack(maps))
     sums = np.asarray(R.sum(axis=1)).reshape(-1, 1)
     if model.kernel is not None:
-        if not parts.rkhs:
+        if parts.function_norm is None:
             return None
         values, vectors = _spectrum(R @ np.asarray(R @ model.design).T, model.kernel.round_off)
-        return Coordinates(vectors * np.sqrt(values), R.T @ (vectors / np.sqrt(values)), parts.rkhs, sums)
+        lifted = R.T @ (vectors / np.sqrt(values))
+        return Coordinates(vectors * np.sqrt(values), lifted, parts.function_norm.scale, sums)
     diagonal = all(scaled.form.diagonal is not None for scaled in parts.weight_forms)
     if R.shape[0] >= model.n_weights or not diagonal or not np.all(parts.ridge > 0):
         return None

@@ -23,6 +23,10 @@ class OutOfTimeError(Exception):
     """The time limit passed inside a computation that has no result yet."""
 
 
+class OutOfPassesError(OutOfTimeError):
+    """The limit of the passes over data in blocks was reached inside a computation that has no result yet."""
+
+
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
     """Limit the ``with`` block to so many seconds; an earlier outer limit stays in force.

@@ -40,3 +40,24 @@ def require_memory(needed: float, what: str, remedy: str) -> None:
         raise MemoryError(
             f"{what} needs {needed / 1e9:,.1f} GB, but only {there / 1e9:,.1f} GB are available; {remedy}"
         )
+
+
+def parse_bytes(size: int | float | str) -> float:
+    """A number of bytes, or a string such as "2 GB".
+
+    Examples
+    --------
+    >>> parse_bytes("1.5 GB"), parse_bytes(2048)
+    (1500000000.0, 2048.0)
+    """
+    units = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KIB": 2.0**10, "MIB": 2.0**20}
+    units |= {"GIB": 2.0**30, "TIB": 2.0**40}
+    text = str(size).strip().upper()
+    number = text.rstrip("BIKMGT ")
+    try:
+        value = float(number) * units[text[len(number) :].strip()]
+    except (ValueError, KeyError):
+        value = -1.0
+    if not value > 0.0:
+        raise ValueError(f"a memory limit is a positive number of bytes or a string such as '2 GB', got {size!r}")
+    return value

@@ -6,8 +6,8 @@ and ``reference`` is CVXPY. The folders hold the algorithms by kind of problem, 
 loops. Solvers import certificates, forms and core, never an atom or an estimator.
 """
 
-from cvxstructreg.solvers.driver import InaccurateWarning, NoMinimiserWarning, solve
-from cvxstructreg.solvers.iterate import Iterate
+from cvxstructreg.solvers.driver import NoMinimiserWarning, solve
+from cvxstructreg.solvers.iterate import InaccurateWarning, Iterate
 from cvxstructreg.solvers.registry import accepting, names, refusals, register, unregister
 from cvxstructreg.solvers.solver import Solver
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -16,15 +17,15 @@ from cvxstructreg.reductions.reduction import Point
 from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.quiet import warn
 from cvxstructreg.solvers import registry
+from cvxstructreg.solvers.checkpoint import Checkpoint
 from cvxstructreg.solvers.found import start_at
 from cvxstructreg.solvers.graph_strength import warn_of_strong_graphs
-from cvxstructreg.solvers.iterate import Iterate
+from cvxstructreg.solvers.iterate import InaccurateWarning, Iterate
+from cvxstructreg.solvers.passes import Passes
+from cvxstructreg.solvers.polish import polished
+from cvxstructreg.solvers.row_blocks import in_memory
 from cvxstructreg.solvers.run import Run
 from cvxstructreg.solvers.solver import Solver
-
-
-class InaccurateWarning(UserWarning):
-    """A solve ended before its tolerance was proved; the message contains the certified gap."""
 
 
 class NoMinimiserWarning(InaccurateWarning):
@@ -40,18 +41,31 @@ def solve(
     warm_start: Any = None,
     verbose: bool = False,
     callback: Callable[[Record], Any] | None = None,
+    max_passes: int | None = None,
+    checkpoint: Any = None,
+    polish: bool = False,
     **options: Any,
 ) -> Solution:
     """Solve a problem; see :meth:`cvxstructreg.Problem.solve`."""
     _check_limits(tol, max_iter, time_limit)
+    passes = Passes(problem, max_passes, verbose)
+    saved = None if checkpoint is None else Checkpoint(checkpoint, problem)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function of a Record, got {type(callback).__name__}")
     chosen = registry.choose(problem, solver)
     _check_options(chosen, options)
+    if polish and chosen is not registry.REFERENCE:
+        raise ValueError(f"polish=True is for solver='cvxpy'; {chosen.name!r} returns exact zeros without it")
+    if chosen is in_memory.SOLVER and saved is None:
+        return _in_memory(problem, passes, tol, max_iter, time_limit, warm_start, verbose, callback)
     warn_of_strong_graphs(problem)
     with deadline.within(math.inf if time_limit is None else float(time_limit)):
-        run = Run(problem, chosen, solver == "auto", tol, max_iter, verbose, callback)
+        run = Run(problem, chosen, solver == "auto", tol, max_iter, verbose, callback, passes, saved)
+        if warm_start is None and saved is not None:
+            warm_start = saved.load()
         solution, reason = run.solve(_start(problem, chosen, warm_start), options)
+        if polish:
+            solution = polished(solution, tol, options.get("cvxpy_solver", "CLARABEL"))
     if solution.status == "no_minimiser":
         _warn_of_no_minimiser(solution, reason)
     elif solution.status not in ("optimal", "stationary"):
@@ -62,6 +76,15 @@ def solve(
             stacklevel=3,
         )
     return solution
+
+
+def _in_memory(problem: Problem, passes: Passes, *how: Any) -> Solution:
+    """The solution of the same problem with all blocks in memory: one pass, and nothing is certified twice."""
+    tol, max_iter, time_limit, warm_start, verbose, callback = how
+    with deadline.within(math.inf if time_limit is None else float(time_limit)):
+        found = solve(in_memory.collected(problem), "auto", tol, max_iter, None, warm_start, verbose, callback)
+    certificate = replace(found.certificate, data=problem.model.data_record)
+    return replace(found, problem=problem, certificate=certificate, n_passes=passes.count)
 
 
 def _warn_of_no_minimiser(solution: Solution, along: str) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.reductions.reduction import Point
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.solver import Solver
@@ -27,10 +25,9 @@ class Found:
         return bool(np.isfinite(self.iterate.theta).all() and np.isfinite(self.iterate.b).all())
 
 
-def lifted(problem: Problem, found: Found) -> tuple[Array, Array]:
-    """The weights and intercepts in the coordinates of the problem."""
-    point = found.solver.reduced(problem).lift(Point(found.iterate.theta, found.iterate.b, found.iterate.dual))
-    return point.theta, point.b
+def lifted(problem: Problem, found: Found) -> Point:
+    """The point in the coordinates of the problem."""
+    return found.solver.reduced(problem).lift(Point(found.iterate.theta, found.iterate.b, found.iterate.dual))
 
 
 def start_at(problem: Problem, solver: Solver, point: Point) -> Iterate:
@@ -40,8 +37,10 @@ def start_at(problem: Problem, solver: Solver, point: Point) -> Iterate:
     return Iterate(lowered.theta, lowered.b, {number: u for number, u in lowered.dual.items() if number in numbers})
 
 
-def handed_over(problem: Problem, found: Found, dual: Mapping[int, Array], solver: Solver) -> Iterate:
-    """Convert the point of one solver to a starting point of another."""
-    if found.solver.reduced(problem).problem is solver.reduced(problem).problem:
-        return Iterate(found.iterate.theta, found.iterate.b, dict(dual))
-    return start_at(problem, solver, Point(*lifted(problem, found), dual))
+def handed_over(problem: Problem, found: Found, prover: Found, solver: Solver) -> Iterate:
+    """Convert the weights found by one solver, and the dual point of the prover, to a starting point of another."""
+    own = solver.reduced(problem).problem
+    if all(each.solver.reduced(problem).problem is own for each in (found, prover)):
+        return Iterate(found.iterate.theta, found.iterate.b, dict(prover.iterate.dual))
+    point = lifted(problem, found)
+    return start_at(problem, solver, Point(point.theta, point.b, lifted(problem, prover).dual))

@@ -29,9 +29,11 @@ def warn_of_strong_graphs(problem: Problem) -> None:
     """Warn if trace(M gram) / n is huge, where M is the sum of the graph terms divided by the strength of the norm."""
     parts, model = problem.normal_form, problem.model
     if model.kernel is not None:
-        forms = [(f.scale / parts.rkhs, f.form) for f in (*parts.score_forms, *parts.function_forms) if parts.rkhs]
-        if forms:
-            warn_if_graph_dominates(GraphOperator(forms, model.n_rows), model.design)
+        graphs, norm = (*parts.score_forms, *parts.function_forms), parts.function_norm
+        if graphs and norm is not None:
+            warn_if_graph_dominates(GraphOperator(norm.relative(graphs), model.n_rows), model.design)
+        return
+    if model.row_blocks is not None:  # the test would need several passes over the data
         return
     forms, ridge = _forms_of_linear(problem)
     if forms and ridge.min() > 0:

@@ -1,4 +1,4 @@
-"""What solvers return to the driver: iterates, refusals and failures."""
+"""What solvers return to the driver: iterates, refusals, failures and warnings."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ class Refusal:
     """The reason why a solver does not accept a problem."""
 
     reason: str
+
+
+class InaccurateWarning(UserWarning):
+    """A solve ended before its tolerance was proved; the message contains the certified gap."""
 
 
 class SolverFailedError(RuntimeError):

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from cvxstructreg.core.atom import Atom
 from cvxstructreg.core.loss import Loss
+from cvxstructreg.core.objective import Term
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import Piece
 from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
@@ -58,6 +58,18 @@ class LinearModel(Need):
 
 
 @dataclass(frozen=True)
+class RowBlockModel(Need):
+    """The data are in blocks of rows."""
+
+    def __str__(self) -> str:
+        return "data in blocks of rows"
+
+    def missing(self, problem: Problem) -> str | None:
+        """Refuse data in memory."""
+        return "only data in blocks of rows are supported" if problem.given.row_blocks is None else None
+
+
+@dataclass(frozen=True)
 class FunctionNorm(Need):
     """In a Kernel model, the function norm is the only term on the weights."""
 
@@ -66,7 +78,7 @@ class FunctionNorm(Need):
 
     def missing(self, problem: Problem) -> str | None:
         """Name the first other term."""
-        if problem.given.kernel is None or problem.normal_form.rkhs:
+        if problem.given.kernel is None or problem.normal_form.function_norm is not None:
             return None
         if not any(term.target == "function" and term.scale > 0 for term in problem.terms):
             return "the function norm RKHSNorm() is missing"
@@ -168,8 +180,27 @@ class Quadratic(Need):
         if parts.separable is not None:
             return "L1 and bounds have no gradient; only quadratic terms on the weights are supported"
         if parts.weight_pieces:
-            name = type(_penalty(problem, parts.weight_pieces[0])).__name__
+            name = type(parts.weight_pieces[0].source).__name__
             return f"{name} is not a quadratic function of the weights"
+        return None
+
+
+@dataclass(frozen=True)
+class SmoothWeights(Need):
+    """All terms on the weights are quadratic, or have second derivatives."""
+
+    def __str__(self) -> str:
+        return "quadratic or smooth terms on the weights"
+
+    def missing(self, problem: Problem) -> str | None:
+        """Name the first term that is not smooth."""
+        parts = problem.normal_form
+        if parts.separable is not None:
+            return "L1 and bounds have no gradient; only quadratic and smooth terms on the weights are supported"
+        for piece in parts.weight_pieces:
+            if not piece.atom.can("grad", "hessp"):
+                name = type(piece.source).__name__
+                return f"{name} is not a quadratic function of the weights, and has no grad and hessp"
         return None
 
 
@@ -206,7 +237,7 @@ class L1OrBounds(Need):
         """Refuse problems without L1, and those with other norms or with unsupported bounds."""
         parts = problem.normal_form
         if parts.weight_pieces:
-            return f"{_penalty(problem, parts.weight_pieces[0])!r} is neither separable nor quadratic"
+            return f"{parts.weight_pieces[0].source!r} is neither separable nor quadratic"
         if parts.separable is None:
             return "there is neither L1 nor a bound, so no weight is exactly zero at the optimum"
         return None if self.bounds else NoBounds().missing(problem)
@@ -241,7 +272,7 @@ class GroupNorms(Need):
             return "there are no groups"
         for piece in parts.weight_pieces:
             if not piece.atom.can("blocks") or not (piece.K is None or isinstance(piece.K, Selection)):
-                return f"{_penalty(problem, piece)!r} is not a sum of norms over groups of weights"
+                return f"{piece.source!r} is not a sum of norms over groups of weights"
         if self.disjoint and (parts.piece_diagonal is None or np.any(parts.piece_diagonal > 1)):
             return "the groups overlap"
         return None
@@ -328,23 +359,22 @@ class OneProx(Need):
     def missing(self, problem: Problem) -> str | None:
         """Refuse several such terms, and a term without a closed-form prox."""
         parts = problem.normal_form
-        others = [_penalty(problem, piece) for piece in parts.weight_pieces]
+        rough = [piece for piece in parts.weight_pieces if not piece.is_smooth]
+        others = [piece.source for piece in rough]
         names = [type(atom).__name__ for atom in others] + (["L1 or bounds"] if parts.separable is not None else [])
         if len(names) > 1:
             return f"{' and '.join(names)} are nonsmooth; only one nonsmooth term is supported"
         if others and not others[0].can("prox"):
             return f"{names[0]} has no closed-form prox"
-        if others and parts.weight_pieces[0].K is not None:
-            diagonal = parts.piece_diagonal
-            if diagonal is None or not bool(np.all(diagonal <= 1)):
-                return f"the parts of {names[0]} overlap, so there is no closed-form prox"
+        if others and rough[0].K is not None and not others[0].has_closed_prox:
+            return f"the parts of {names[0]} overlap or have member weights, so there is no closed-form prox"
         return None
 
 
 def acts_by_row(piece: Piece) -> bool:
     """Whether the piece is a loss that is a sum over rows, each a function of the scores of one row."""
     picks = piece.K is None or (sp.issparse(piece.K) and np.all(np.diff(sp.csr_array(piece.K).indptr) <= 1))
-    return isinstance(piece.atom, Loss) and bool(picks)
+    return isinstance(piece.atom, Loss) and not piece.atom.couples_rows and bool(picks)
 
 
 def unmet(problem: Problem, needs: tuple[Need, ...]) -> Iterator[str]:
@@ -355,11 +385,6 @@ def unmet(problem: Problem, needs: tuple[Need, ...]) -> Iterator[str]:
             yield reason
 
 
-def _is_active(term: object) -> bool:
+def _is_active(term: Term) -> bool:
     """Whether a term affects the objective."""
-    return bool(getattr(term, "scale", 0) > 0 or getattr(term, "is_constraint", False))
-
-
-def _penalty(problem: Problem, piece: Piece) -> Atom:
-    """The atom of a piece as the user wrote it."""
-    return problem.terms[piece.number].atom
+    return term.scale > 0 or term.is_constraint

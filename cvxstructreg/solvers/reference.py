@@ -14,6 +14,7 @@ import numpy as np
 from cvxstructreg.certificates.null_point import PERFECT, null_point
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.centred_hinge import centred
+from cvxstructreg.forms.normal_form import Piece
 from cvxstructreg.reductions.cvxpy_program import cvxpy_program
 from cvxstructreg.reductions.kernel_to_linear import KernelToLinear
 from cvxstructreg.reductions.reduction import Point, Reduction, reduced
@@ -106,7 +107,7 @@ class _Program:
 
         def found(factor: float) -> bool:
             options = base | {key: base[key] * factor for key in adjustable}
-            return _solved(self.program, self.name, options | _limit(self.name, base))
+            return _solved(self.program, self.name, options | limit_option(self.name, base))
 
         worked = found(1.0)
         tighter: tuple[float, ...] = TIGHTER if worked and adjustable else ()
@@ -127,7 +128,7 @@ class _Program:
         if parts.separable is not None:  # a conic solution violates bounds by up to its tolerance
             weights = np.clip(weights, parts.separable.lower, parts.separable.upper)
         for piece in parts.weight_pieces:
-            weights = _into_domain(taken, piece.number, weights)
+            weights = _into_domain(piece, weights)
         intercept = np.zeros(taken.n_outputs) if form.b is None else np.array(form.b.value, dtype=float).ravel()
         dual = {}
         for piece in parts.pieces:
@@ -150,7 +151,8 @@ def _units(problem: Problem) -> tuple[float, ...]:
     parts = problem.normal_form
     strengths = [piece.scale for piece in parts.weight_pieces] + [form.scale for form in parts.weight_forms]
     strengths += [] if parts.separable is None else [float(np.max(parts.separable.weights))]
-    strengths = [strength for strength in (*strengths, parts.rkhs) if 0 < strength < np.inf]
+    strengths += [] if parts.function_norm is None else [parts.function_norm.scale]
+    strengths = [strength for strength in strengths if 0 < strength < np.inf]
     null = null_point(problem)
     row = max(null.with_intercept, PERFECT * null.with_zero_scores) / problem.model.n_rows
     row = row if 1e-300 < row < np.inf else float(np.median(strengths or [1.0]))
@@ -161,7 +163,7 @@ def _units(problem: Problem) -> tuple[float, ...]:
     return (first, second) if second != first else (first,)
 
 
-def _limit(name: str, base: dict[str, Any]) -> dict[str, float]:
+def limit_option(name: str, base: dict[str, Any]) -> dict[str, float]:
     """The time limit as an option of the solver, if the solver has such an option and the user has not set it."""
     option, seconds = TIME_LIMITS.get(name), deadline.remaining()
     return {} if option is None or option in base or seconds == math.inf else {option: max(seconds, 1e-3)}
@@ -181,12 +183,9 @@ def _solved(program: cp.Problem, name: str, options: dict[str, Any]) -> bool:
     return all(variable.value is not None for variable in program.variables())
 
 
-def _into_domain(problem: Problem, number: int, weights: np.ndarray) -> np.ndarray:
+def _into_domain(piece: Piece, weights: np.ndarray) -> np.ndarray:
     """Move the weights to where the term is finite, by a tiny prox step if necessary."""
-    term = problem.terms[number]
-    if term.target == "weights" and not np.isfinite(term.atom.value(weights)):
-        return term.atom.prox(weights, 1e-12)
-    return weights
+    return weights if np.isfinite(piece.source.value(weights)) else piece.source.prox(weights, 1e-12)
 
 
 SOLVER = Solver(NAME, run, coordinates=AS_GIVEN, rough_zeros=True)

@@ -10,11 +10,13 @@ from contextlib import AbstractContextManager, contextmanager
 
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers import reference
+from cvxstructreg.solvers.denoising import total_variation
 from cvxstructreg.solvers.general import admm, proximal_gradient, semismooth_newton
-from cvxstructreg.solvers.groups import group_descent, group_newton, sentence_admm
+from cvxstructreg.solvers.groups import group_descent, group_newton, nested_multipliers, sentence_admm
 from cvxstructreg.solvers.kernels import augmented_lagrangian, kernel_cg, warped_kernel
 from cvxstructreg.solvers.lasso import irls, working_set
 from cvxstructreg.solvers.multiclass import douglas_rachford, hinge_newton
+from cvxstructreg.solvers.row_blocks import gram_columns, gram_newton, in_memory, working_columns
 from cvxstructreg.solvers.smooth import lbfgs, truncated_newton
 from cvxstructreg.solvers.solver import Solver
 
@@ -22,6 +24,11 @@ from cvxstructreg.solvers.solver import Solver
 REFERENCE = reference.SOLVER
 
 _OWN: tuple[Solver, ...] = (
+    in_memory.SOLVER,
+    gram_newton.SOLVER,
+    working_columns.SOLVER,
+    gram_columns.SOLVER,
+    total_variation.SOLVER,
     hinge_newton.SOLVER,
     douglas_rachford.SOLVER,
     kernel_cg.SOLVER,
@@ -35,10 +42,13 @@ _OWN: tuple[Solver, ...] = (
     lbfgs.SOLVER,
     irls.SOLVER,
     proximal_gradient.SOLVER,
+    nested_multipliers.SOLVER,
+    semismooth_newton.MATRIX_FREE,
     admm.SOLVER,
     sentence_admm.SOLVER,
     REFERENCE,
 )
+_BY_PASSES = tuple(solver for solver in _OWN if solver.by_passes)
 _solvers = _OWN  # always replaced by a new tuple, so that other threads see a consistent list
 
 
@@ -143,7 +153,11 @@ def named(name: str) -> Solver:
 def choose(problem: Problem, name: str) -> Solver:
     """The solver with this name; for "auto", the first solver that accepts the problem."""
     if name == "auto":
-        return next(solver for solver in _solvers if solver.accepts(problem))
+        found = next((solver for solver in _solvers if solver.accepts(problem)), None)
+        if found is None:  # data in blocks of rows
+            reasons = "; ".join(f"{solver.name}: {refusals(problem)[solver.name]}" for solver in _BY_PASSES)
+            raise ValueError(f"no solver accepts this problem with data in blocks of rows ({reasons})")
+        return found
     solver = named(name)
     answer = solver.refusal(problem)
     if answer is not None:

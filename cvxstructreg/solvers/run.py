@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,14 +11,18 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.certificates.certificate import Certificate, certify_point, from_known_bound
+from cvxstructreg.certificates.dual_point import DualPoint
 from cvxstructreg.certificates.no_minimiser import Escape, escape
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Record, Solution
 from cvxstructreg.numerics.arrays import Array
-from cvxstructreg.runtime import deadline
+from cvxstructreg.reductions.reduction import Point
+from cvxstructreg.runtime import compiling, deadline
 from cvxstructreg.solvers import handover
+from cvxstructreg.solvers.checkpoint import Checkpoint
 from cvxstructreg.solvers.found import Found, handed_over, lifted
 from cvxstructreg.solvers.iterate import Iterate, SolverFailedError
+from cvxstructreg.solvers.passes import Passes
 from cvxstructreg.solvers.solver import Solver
 
 #: Iteration limit of each solver if ``max_iter`` is not given.
@@ -37,7 +41,10 @@ ROUNDED = (np.inf, 1e-4, 1e-6, 1e-8)
 
 @dataclass(frozen=True)
 class End:
-    """How a solver ended: "optimal", "time_limit", "max_iter", "interrupted", "inaccurate", "stalled" or "failed"."""
+    """How a solver ended.
+
+    One of "optimal", "time_limit", "max_iter", "max_passes", "interrupted", "inaccurate", "stalled" and "failed".
+    """
 
     kind: str
     reason: str
@@ -72,12 +79,15 @@ class Run:
         max_iter: int | None,
         verbose: bool,
         callback: Callable[[Record], Any] | None,
+        passes: Passes,
+        checkpoint: Checkpoint | None,
     ) -> None:
         self.problem, self.first, self.auto, self.tol = problem, first, auto, tol
         self.small = handover.is_small(problem)
         self.max_iter = max_iter or math.inf  # over all solvers
         self.max_iter_each = DEFAULT_MAX_ITER if max_iter is None else math.inf
         self.verbose, self.callback = verbose, callback
+        self.passes, self.checkpoint = passes, checkpoint
         self.history: list[Record] = []
         self.count = 0
         self.latest: Found | None = None
@@ -92,7 +102,7 @@ class Run:
         self.final: tuple[Array, Array, Certificate] | None = None
         self.searched = False  # whether a direction of endless decrease has been searched for
         self.escape: Escape | None = None
-        self.began = deadline.clock()
+        self.began, self.compiled = deadline.clock(), compiling.seconds()
 
     def solve(self, start: Iterate, options: dict[str, Any]) -> tuple[Solution, str]:
         """Run the solvers and certify the best point.
@@ -138,7 +148,7 @@ class Run:
         stall = None
         if self.auto and (self.small or solver is not self.first):
             stall = handover.Stall(self.tol, handover.PATIENCE if solver is self.first else handover.PATIENCE_NEXT)
-        return Attempt(solver, taken, solver.run(taken, start, self.tol, **options), stall)
+        return Attempt(solver, taken, self.passes.limited(solver.run(taken, start, self.tol, **options)), stall)
 
     def _is_over(self, end: End) -> bool:
         """Whether the solve is over, so that no other solver is tried."""
@@ -146,7 +156,7 @@ class Run:
             return True
         if end.kind == "max_iter" and (self.count >= self.max_iter or not self.small):
             return True
-        return end.kind in ("time_limit", "interrupted") or (self.auto and self._has_no_minimiser())
+        return end.kind in ("time_limit", "max_passes", "interrupted") or (self.auto and self._has_no_minimiser())
 
     def _has_no_minimiser(self) -> bool:
         """Whether the objective decreases forever along some direction, so that no solver can reach a minimiser."""
@@ -161,6 +171,8 @@ class Run:
         end = End("inaccurate", f"{name} made no further progress")
         try:
             end = self._iterate(attempt) or end
+        except deadline.OutOfPassesError:
+            end = End("max_passes", f"{name} made {self.passes.count} passes over the data")
         except deadline.OutOfTimeError:
             end = End("time_limit", f"the time limit passed in {name}")
         except KeyboardInterrupt:
@@ -182,6 +194,9 @@ class Run:
             attempt.count += 1
             self.count += 1
             found = self.latest = Found(iterate, attempt.solver)
+            if self.checkpoint is not None and found.is_finite:
+                point = lifted(self.problem, found)
+                self.checkpoint.save(point.theta, point.b)
             late = deadline.passed()
             over = self.count >= self.max_iter or attempt.count >= self.max_iter_each
             last = late or over or iterate.exhausted
@@ -232,10 +247,13 @@ class Run:
 
     def _record(self, certificate: Certificate, solver: str, switch: str = "") -> None:
         seconds = deadline.clock() - self.began
-        record = Record(self.count, seconds, certificate.objective, certificate, solver, switch)
+        shown = certificate if certificate.dual is None else replace(certificate, dual=None)  # a history stays small
+        compiled = compiling.seconds() - self.compiled
+        facts = shown, solver, switch, compiled, self.passes.count
+        record = Record(self.count, seconds, certificate.objective, *facts)
         self.history.append(record)
         if self.verbose:
-            note = f"  ({switch})" if switch else ""
+            note = (f"  ({switch})" if switch else "") + self.passes.progress(certificate.error, self.tol)
             print(f"{solver} {self.count:>7d}  {seconds:8.2f} s  objective {record.objective:.8g}  {certificate}{note}")
         if self.callback is not None:
             self.callback(record)
@@ -248,28 +266,32 @@ class Run:
         self._record(self.closest, after.name, reason)
 
     def _any_point(self) -> Found:
-        """An uncertified point: the latest iterate, or the starting point moved into the bounds."""
-        if self.latest is not None and self.latest.is_finite:
-            return self.latest
+        """An uncertified point: the latest iterate, or the starting point moved into the bounds if that is better."""
         found, part = self.start, self.first.reduced(self.problem).problem.normal_form.separable
-        if part is None:
+        if part is not None:
+            theta = np.clip(found.iterate.theta, part.lower, part.upper)
+            found = replace(found, iterate=replace(found.iterate, theta=theta))
+        if self.latest is None or not self.latest.is_finite:
             return found
-        theta = np.clip(found.iterate.theta, part.lower, part.upper)
-        return replace(found, iterate=replace(found.iterate, theta=theta))
+        return self.latest if self._value(self.latest) <= self._value(found) else found
+
+    def _value(self, found: Found) -> float:
+        """The objective at an uncertified point."""
+        return found.solver.reduced(self.problem).problem.value_at(found.iterate.theta, found.iterate.b)
 
     def _start_for(self, solver: Solver) -> Iterate:
         """The best point and dual point so far, as the starting point of the next solver."""
         assert self.best is not None
-        dual = (self.prover or self.best).iterate.dual
-        return handed_over(self.problem, self.best, dual, solver)
+        return handed_over(self.problem, self.best, self.prover or self.best, solver)
 
     def _solution(self, end: End) -> Solution:
         """The best point in the coordinates of the problem."""
-        if end.kind == "interrupted" and self.latest is not None:
-            taken, iterate = self.latest.solver.reduced(self.problem).problem, self.latest.iterate
-            if self.best is None or taken.value_at(iterate.theta, iterate.b) < self.lowest:
-                self.best, self.final = self.latest, None
+        latest = self.latest if end.kind == "interrupted" else None
+        if latest is not None and (self.best is None or self._value(latest) < self.lowest):
+            self.best, self.final = latest, None
         theta, b, certificate = self._final_point()
+        if self.checkpoint is not None:
+            self.checkpoint.save(theta, b, now=True)
         status = certificate.status(self.tol) or ("inaccurate" if end.kind == "optimal" else end.status)
         if self._has_no_minimiser():
             status = "no_minimiser"
@@ -286,7 +308,8 @@ class Run:
             n_iter=self.count,
             time=deadline.clock() - self.began,
             history=tuple(self.history),
-            dual=dict((self.prover or self.best).iterate.dual),
+            dual=dict(lifted(self.problem, self.prover or self.best).dual),
+            n_passes=self.passes.count,
         )
 
     def _final_point(self) -> tuple[Array, Array, Certificate]:
@@ -296,8 +319,8 @@ class Run:
                 self.best = self._any_point()
             if self.best.solver.rough_zeros:
                 self._round_to_zero(self.best)
-            theta, b = lifted(self.problem, self.best)
-            self.final = theta, b, self._final_certificate(theta, b)
+            point = lifted(self.problem, self.best)
+            self.final = point.theta, point.b, self._final_certificate(point)
         return self.final
 
     def _round_to_zero(self, best: Found) -> None:
@@ -313,30 +336,36 @@ class Run:
                     self.best, self.own = replace(best, iterate=replace(best.iterate, theta=rounded)), None
                     return
 
-    def _final_certificate(self, theta: Array, b: Array) -> Certificate:
+    def _final_certificate(self, point: Point) -> Certificate:
         """The certificate of the final point, with the bound from its own dual point or from the best one found."""
         assert self.best is not None
         if self.own is not None and self.prover is self.best:
             return self.own
-        dual = self.best.iterate.dual
-        certificate = bounded(self.problem, theta, b, dual, tol=self.tol)
+        certificate = bounded(self.problem, point.theta, point.b, point.dual, tol=self.tol)
         if self.prover is None or self.prover is self.best or certificate.error <= self.tol:
             return certificate
-        proof = bounded(self.problem, *lifted(self.problem, self.prover), self.prover.iterate.dual)
-        return bounded(self.problem, theta, b, dual, known_bound=proof.lower_bound)
+        other = lifted(self.problem, self.prover)
+        proof = bounded(self.problem, other.theta, other.b, other.dual)
+        return bounded(self.problem, point.theta, point.b, point.dual, proof.lower_bound, known_dual=proof.dual)
 
 
 def bounded(
-    problem: Problem, theta: Array, b: Array, dual: dict[int, Array], known_bound: float = -np.inf, tol: float = 0.0
+    problem: Problem,
+    theta: Array,
+    b: Array,
+    dual: Mapping[int, Array],
+    known_bound: float = -np.inf,
+    tol: float = 0.0,
+    known_dual: DualPoint | None = None,
 ) -> Certificate:
     """The certificate of a point in bounded time; if the time limit interrupts it, from the known bound alone."""
     with deadline.at_least(GRACE):
         try:
-            return certify_point(problem, theta, b, dual, known_bound, tol=tol)
+            return certify_point(problem, theta, b, dual, known_bound, tol=tol, known_dual=known_dual)
         except (deadline.OutOfTimeError, np.linalg.LinAlgError):
             pass
     with deadline.at_least(math.inf):  # always computes the objective, which takes one evaluation
-        return from_known_bound(problem, theta, b, known_bound)
+        return from_known_bound(problem, theta, b, known_bound, known_dual)
 
 
 def _failure(name: str, error: Exception) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.reductions.centring import Centring
 from cvxstructreg.reductions.kernel_to_linear import KernelToLinear
+from cvxstructreg.reductions.latent_copies import LatentCopies, latent_term
 from cvxstructreg.reductions.reduction import Chain, Reduction, reduced
 from cvxstructreg.solvers.iterate import Iterate, Refusal
 from cvxstructreg.solvers.needs import Need, unmet
@@ -16,6 +17,8 @@ from cvxstructreg.solvers.needs import Need, unmet
 #: Coordinates of solvers for linear models only, and of solvers that handle kernel models directly.
 LINEAR: tuple[type[Reduction], ...] = (KernelToLinear, Centring)
 AS_GIVEN: tuple[type[Reduction], ...] = (Centring,)
+#: Coordinates of solvers for disjoint groups: latent groups get copies of their features.
+COPIED: tuple[type[Reduction], ...] = (KernelToLinear, LatentCopies, Centring)
 
 
 @dataclass(eq=False)
@@ -32,7 +35,8 @@ class Solver:
     needs : tuple of Need
         Conditions that a problem must meet. The reasons for refusing a problem are derived from them.
     coordinates : tuple of Reduction classes
-        The reductions applied to the problem before it is passed to ``run``: :data:`LINEAR` or :data:`AS_GIVEN`.
+        The reductions applied to the problem before it is passed to ``run``:
+        :data:`LINEAR`, :data:`AS_GIVEN` or :data:`COPIED`.
     rough_zeros : bool
         Whether the solver returns small values in place of exact zeros. The driver then tries to round them to zero.
     accurate : mapping
@@ -41,6 +45,8 @@ class Solver:
         Whether the solver is a published method for comparison. ``auto`` tries such solvers last.
     aliases : tuple of str
         Former names. They still work, with a warning.
+    by_passes : bool
+        Whether the solver uses the data only through products, so that it accepts data in blocks of rows.
 
     Examples
     --------
@@ -72,9 +78,14 @@ class Solver:
     accurate: Mapping[str, Any] = field(default_factory=dict)
     baseline: bool = False
     aliases: tuple[str, ...] = ()
+    by_passes: bool = False
 
     def refusal(self, problem: Problem) -> Refusal | None:
         """Why the solver does not accept a problem; None if the problem is accepted."""
+        if problem.given.row_blocks is not None and not self.by_passes:
+            return Refusal("it needs the data in memory, but they are in blocks of rows")
+        if LatentCopies in self.coordinates and latent_term(problem) is not None:
+            problem = reduced(problem, self.coordinates[:-1]).problem
         reason = next(unmet(problem, self.needs), None)
         return None if reason is None else Refusal(reason)
 

@@ -13,6 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cvxstructreg.core.atom import Atom
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.forms.centred_hinge import centred
+from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.block_norms import block_norms, row_squares
 from cvxstructreg.runtime.lazy import cached_property
@@ -135,3 +139,60 @@ class Balls:
 
 
 DualSet = Intervals | Balls
+
+
+def has_dual_set(piece: Piece, k: int) -> bool:
+    """Whether the piece is a largest linear function over intervals or balls, for k outputs."""
+    atom = piece.atom
+    if without_offset(atom).can("centred_hinges"):
+        return k > 1 and not atom.can("grad")
+    absolute = atom.can("separable") and not atom.separable().bounded  # bounds after a map are not supported
+    return absolute or atom.can("kinks") or atom.can("hinges") or atom.can("blocks")
+
+
+def without_offset(atom: Atom) -> Atom:
+    """A loss without its offset; other atoms as they are."""
+    return atom.without_offset if isinstance(atom, Loss) else atom
+
+
+def dual_set_of(piece: Piece, shape: tuple[int, int]) -> DualSet:
+    """The set of a nonsmooth piece whose argument has the given shape."""
+    atom, scale = piece.atom, piece.scale
+    if atom.can("blocks"):
+        indptr, weights = atom.blocks()
+        return Balls(np.asarray(indptr), scale * np.asarray(weights), shape)
+    if atom.can("kinks"):
+        lower, upper, at = atom.kinks()
+        return Intervals(scale * lower, scale * upper, at)
+    if atom.can("hinges"):
+        y, s = atom.hinges()
+        y, ends = y[:, None], (-scale * y * s)[:, None]
+        return Intervals(np.minimum(ends, 0.0), np.maximum(ends, 0.0), y)
+    plain = without_offset(atom)
+    if plain.can("centred_hinges"):
+        hinges = plain.centred_hinges(shape[1])
+        costs, at = scale * hinges.costs, np.full(shape, hinges.tau)
+        if isinstance(atom, Loss) and atom.offset is not None:
+            at = at - centred(np.asarray(atom.offset))
+        return Intervals(np.zeros(costs.shape), costs, at)
+    weights = scale * np.broadcast_to(atom.separable().weights, shape)
+    return Intervals(-weights, weights, np.zeros(shape))
+
+
+def sets_of_separable(parts: NormalForm) -> list[DualSet]:
+    """Absolute values and bounds of the weights as intervals."""
+    part, shape = parts.separable, parts.shape
+    if part is None:
+        return []
+    sets: list[DualSet] = []
+    zero = np.zeros(shape)
+    weights = np.broadcast_to(part.weights, shape).astype(float)
+    if weights.any():
+        sets.append(Intervals(-weights, weights, zero))
+    for bound, sign in ((part.lower, -1.0), (part.upper, 1.0)):
+        bound = np.broadcast_to(bound, shape)
+        held = np.isfinite(bound)
+        if held.any():  # max over p >= 0 of p (w - upper), and over p <= 0 of p (w - lower)
+            ends = np.where(held, sign * np.inf, 0.0)
+            sets.append(Intervals(np.minimum(ends, 0.0), np.maximum(ends, 0.0), np.where(held, bound, 0.0)))
+    return sets

@@ -17,11 +17,23 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.certificates.certificate import objective_scale
+from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.centred_hinge import centred
-from cvxstructreg.forms.normal_form import NormalForm, Piece
+from cvxstructreg.forms.normal_form import Piece
 from cvxstructreg.numerics.arrays import Array
-from cvxstructreg.solvers.general.dual_sets import Balls, DualSet, Intervals
+from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.solvers.general.dual_sets import Balls, DualSet, dual_set_of, sets_of_separable, without_offset
+from cvxstructreg.solvers.general.newton_matrix import (
+    ActiveRows,
+    CoupledHessian,
+    Hessians,
+    SparseRows,
+    add_row_hessians,
+)
+
+#: Coupled rows of a loss, up to which the factor of its Hessian is dense.
+MOST_COUPLED = 3_000
 
 
 @dataclass(eq=False)
@@ -36,6 +48,21 @@ class RoughTerm:
     q: Array
     sigma: float = 1.0
 
+    @cached_property
+    def active_rows(self) -> list[ActiveRows]:
+        """For a term of the scores, the products of the active rows of each output."""
+        return [ActiveRows(self.rows) for _ in range(self.q.shape[1])]
+
+    @cached_property
+    def sparse_rows(self) -> SparseRows:
+        """For a term of the weights, the products of its rows."""
+        return SparseRows(self.rows)
+
+    @cached_property
+    def squares(self) -> Any:
+        """The entries of sparse rows, squared."""
+        return self.rows.multiply(self.rows).tocsr()
+
     def forward(self, x: Array) -> Array:
         """Z = K x."""
         z = np.asarray(self.rows @ x)
@@ -47,7 +74,8 @@ class RoughTerm:
 
     def argument(self, z: Array) -> Array:
         """What is projected: q + sigma (z - o)."""
-        return self.q + self.sigma * (z - self.dual_set.offset)
+        with np.errstate(over="ignore"):  # a step without end is projected like any large number
+            return np.asarray(self.q + self.sigma * (z - self.dual_set.offset))
 
     def multiplier(self, z: Array) -> Array:
         """The projection p."""
@@ -71,17 +99,34 @@ class AugmentedLagrangian:
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.parts = problem, problem.normal_form
-        model = problem.model
-        X = model.design.toarray() if sp.issparse(model.design) else np.asarray(model.design)
-        self.rows = np.column_stack([X, np.ones(len(X))]) if model.intercept else X
-        self.n_weights, self.k, self.size = model.n_weights, problem.n_outputs, self.rows.shape[1]
-        self.smooth = [SmoothTerm(piece, self.rows) for piece in self.parts.score_pieces if is_smooth(piece, self.k)]
+        self.rows = self._data()
+        self.n_weights, self.k, self.size = problem.model.n_weights, problem.n_outputs, self.rows.shape[1]
+        self.smooth = [
+            SmoothTerm(piece, self._image(piece)) for piece in self.parts.score_pieces if is_smooth(piece, self.k)
+        ]
+        for piece in self.parts.weight_pieces:
+            if is_smooth(piece, self.k):
+                self.smooth.append(SmoothTerm(piece, self._weight_rows(piece), of_scores=False))
         self.rough = self._rough_terms()
         self.quadratic = self._quadratic()
         # a typical score, the root mean square of each column, and its curvature if all rows had that at zero
         self.typical_score, self.lengths, self.capacity = 1.0, np.ones(self.size), np.ones(self.size)
 
-    def _quadratic(self) -> Array:
+    def _data(self) -> Any:
+        """The rows of data, with a column of ones for an intercept."""
+        model = self.problem.model
+        X = model.design.toarray() if sp.issparse(model.design) else np.asarray(model.design)
+        return np.column_stack([X, np.ones(len(X))]) if model.intercept else X
+
+    def _image(self, piece: Piece) -> Any:
+        """The rows of data that a term of the scores sees."""
+        return piece.forward(self.rows)
+
+    def _weight_rows(self, piece: Piece) -> Any:
+        """The map of a smooth term of the weights."""
+        return self._padded(piece.K).toarray()
+
+    def _quadratic(self) -> Any:
         """Q with 1/2 x'Qx the quadratic terms of the weights and of the scores, the same for every output."""
         Q = np.zeros((self.size, self.size))
         dense = self.parts.dense_quadratic
@@ -95,15 +140,17 @@ class AugmentedLagrangian:
         terms = []
         for piece in self.parts.score_pieces:
             if not is_smooth(piece, self.k):
-                rows = piece.forward(self.rows)
-                dual_set = dual_set_of(piece, (len(rows), self.k))
-                is_centred = piece.atom.can("centred_hinges")
-                terms.append(RoughTerm(piece, dual_set, rows, True, is_centred, np.zeros((len(rows), self.k))))
+                rows = self._image(piece)
+                shape = (rows.shape[0], self.k)
+                is_centred = without_offset(piece.atom).can("centred_hinges")
+                terms.append(RoughTerm(piece, dual_set_of(piece, shape), rows, True, is_centred, np.zeros(shape)))
         for piece in self.parts.weight_pieces:
+            if is_smooth(piece, self.k):
+                continue
             K = self._padded(piece.K)
             shape = (K.shape[0], self.k)
             terms.append(RoughTerm(piece, dual_set_of(piece, shape), K, False, False, np.zeros(shape)))
-        for dual_set in _sets_of_separable(self.parts):
+        for dual_set in sets_of_separable(self.parts):
             K, shape = self._padded(None), (self.n_weights, self.k)
             terms.append(RoughTerm(None, dual_set, K, False, False, np.zeros(shape)))
         return terms
@@ -137,6 +184,20 @@ class AugmentedLagrangian:
         """All that is known at a point."""
         return State(self, x)
 
+    def newton_matrix(self, state: State) -> tuple[Any, list[Hessians]]:
+        """The generalised Hessian of L, output by output, and the Hessians of the rows of smooth terms."""
+        D, k = self.size, self.k
+        H = np.zeros((k, D, k, D))
+        for a in range(k):
+            H[a, :, a, :] = self.quadratic
+        rows = []
+        for term, z in zip(self.smooth, state.smooth_scores, strict=True):
+            rows.append(term.hessians(z))
+            term.added_to(H, rows[-1])
+        for rough, u in zip(self.rough, state.arguments, strict=True):
+            _add_rough(H, rough, u)
+        return H.reshape(D * k, D * k), rows
+
     def slope(self, at: State, step: Step, s: float) -> float:
         """The derivative of L along the step, at s times it."""
         total = step.quadratic_slope + s * step.quadratic_curvature
@@ -148,22 +209,33 @@ class AugmentedLagrangian:
 
 
 class SmoothTerm:
-    """A smooth loss: gradient and Hessian, row by row."""
+    """A smooth loss, or a smooth penalty on the weights: gradient and Hessian, row by row."""
 
-    def __init__(self, piece: Piece, rows: Array) -> None:
-        self.piece, self.rows = piece, piece.forward(rows)
+    def __init__(self, piece: Piece, rows: Any, of_scores: bool = True) -> None:
+        self.piece, self.rows, self.of_scores = piece, rows, of_scores
         self._last: tuple[Array, Array] | None = None  # the last Hessians of the rows, and of x
+
+    @cached_property
+    def squares(self) -> Any:
+        """The entries of sparse rows, squared."""
+        return self.rows.multiply(self.rows).tocsr()
 
     def grad(self, z: Array) -> Array:
         """The gradient by z."""
         return self.piece.grad(z)
 
-    def hessians(self, z: Array) -> Array:
-        """The Hessian of each row: (m, 1) for one output, else (m, k, k)."""
+    def hessians(self, z: Array) -> Hessians:
+        """The Hessian of each row: (m, 1) for one output, else (m, k, k); or that of coupled rows."""
+        if _is_coupled(self.piece):
+            diagonal, factor = self.piece.atom.hess_factor(z)
+            return CoupledHessian(self.piece.scale * diagonal, np.sqrt(self.piece.scale) * factor)
         return self.piece.scale * row_hessians(self.piece, z)
 
-    def added_to(self, H: Array, hessians: Array) -> None:
+    def added_to(self, H: Array, hessians: Hessians) -> None:
         """Add rows'h rows, which is kept as long as the Hessians of the rows do not change (squared loss)."""
+        if isinstance(hessians, CoupledHessian):
+            hessians.add_to(H, self.rows)
+            return
         if self._last is None or not np.array_equal(self._last[0], hessians):
             matrix = np.zeros_like(H)
             add_row_hessians(matrix, self.rows, hessians)
@@ -192,20 +264,6 @@ class State:
             total += rough.adjoint(p)
         return total
 
-    def hessian(self) -> tuple[Array, list[Array]]:
-        """The generalised Hessian of L as a matrix of (size k) rows, and the Hessians of the rows of smooth terms."""
-        D, k = self.function.size, self.function.k
-        H = np.zeros((D, k, D, k))
-        for a in range(k):
-            H[:, a, :, a] = self.function.quadratic
-        rows = []
-        for term, z in zip(self.function.smooth, self.smooth_scores, strict=True):
-            rows.append(term.hessians(z))
-            term.added_to(H, rows[-1])
-        for rough, u in zip(self.function.rough, self.arguments, strict=True):
-            _add_rough(H, rough, u)
-        return H.reshape(D * k, D * k), rows
-
     def complementarity(self) -> float:
         """What the multipliers miss of f(z): zero at a solution."""
         triples = zip(self.function.rough, self.images, self.multipliers, strict=True)
@@ -229,53 +287,13 @@ def is_smooth(piece: Piece, k: int) -> bool:
     """Whether the piece has a gradient and a Hessian for each row of k scores."""
     atom = piece.atom
     by_row = atom.can("hess_diag") or atom.can("hess_rows") or (atom.can("centred_hinges") and k > 1)
-    return atom.can("grad") and by_row
+    return atom.can("grad") and (by_row or _is_coupled(piece))
 
 
-def has_dual_set(piece: Piece, k: int) -> bool:
-    """Whether the piece is a largest linear function over intervals or balls, for k outputs."""
+def _is_coupled(piece: Piece) -> bool:
+    """Whether the rows of the piece are coupled, and few enough for a dense factor of the Hessian."""
     atom = piece.atom
-    if atom.can("centred_hinges"):
-        return k > 1 and not atom.can("grad")
-    absolute = atom.can("separable") and not atom.separable().bounded  # bounds after a map are not supported
-    return absolute or atom.can("hinges") or atom.can("blocks")
-
-
-def dual_set_of(piece: Piece, shape: tuple[int, int]) -> DualSet:
-    """The set of a nonsmooth piece whose argument has the given shape."""
-    atom, scale = piece.atom, piece.scale
-    if atom.can("blocks"):
-        indptr, weights = atom.blocks()
-        return Balls(np.asarray(indptr), scale * np.asarray(weights), shape)
-    if atom.can("hinges"):
-        y, s = atom.hinges()
-        y, ends = y[:, None], (-scale * y * s)[:, None]
-        return Intervals(np.minimum(ends, 0.0), np.maximum(ends, 0.0), y)
-    if atom.can("centred_hinges"):
-        hinges = atom.centred_hinges(shape[1])
-        costs = scale * hinges.costs
-        return Intervals(np.zeros(costs.shape), costs, np.full(costs.shape, hinges.tau))
-    weights = scale * np.broadcast_to(atom.separable().weights, shape)
-    return Intervals(-weights, weights, np.zeros(shape))
-
-
-def _sets_of_separable(parts: NormalForm) -> list[DualSet]:
-    """Absolute values and bounds of the weights as intervals."""
-    part, shape = parts.separable, parts.shape
-    if part is None:
-        return []
-    sets: list[DualSet] = []
-    zero = np.zeros(shape)
-    weights = np.broadcast_to(part.weights, shape).astype(float)
-    if weights.any():
-        sets.append(Intervals(-weights, weights, zero))
-    for bound, sign in ((part.lower, -1.0), (part.upper, 1.0)):
-        bound = np.broadcast_to(bound, shape)
-        held = np.isfinite(bound)
-        if held.any():  # max over p >= 0 of p (w - upper), and over p <= 0 of p (w - lower)
-            ends = np.where(held, sign * np.inf, 0.0)
-            sets.append(Intervals(np.minimum(ends, 0.0), np.maximum(ends, 0.0), np.where(held, bound, 0.0)))
-    return sets
+    return atom.can("hess_factor") and isinstance(atom, Loss) and len(atom.y) <= MOST_COUPLED
 
 
 def row_hessians(piece: Piece, z: Array) -> Array:
@@ -298,62 +316,43 @@ def centred_blocks(diagonal: Array) -> Array:
     return np.asarray(np.einsum("ab,ib,bc->iac", C, diagonal, C, optimize=True))
 
 
-def add_row_hessians(H: Array, rows: Array, hessians: Array) -> None:
-    """H[:, a, :, b] += rows'diag(h_ab) rows."""
-    if hessians.ndim == 2:
-        used = np.flatnonzero(hessians[:, 0])
-        roots = rows[used] * np.sqrt(hessians[used])
-        H[:, 0, :, 0] += roots.T @ roots
-        return
-    k = hessians.shape[1]
-    for a in range(k):
-        for b in range(a + 1):
-            weights = hessians[:, a, b]
-            used = np.flatnonzero(weights)
-            block = (rows[used] * weights[used, None]).T @ rows[used]
-            H[:, a, :, b] += block
-            if a != b:
-                H[:, b, :, a] += block.T
-
-
 def _add_rough(H: Array, term: RoughTerm, argument: Array) -> None:
     """Add sigma K'JK, J the derivative of the projection."""
     diagonal, units = term.dual_set.slopes(argument)
-    diagonal = term.sigma * diagonal
-    if term.of_scores:
-        if term.centred:
-            add_row_hessians(H, term.rows, centred_blocks(diagonal))
-        else:
-            add_row_hessians(H, term.rows, diagonal if H.shape[1] == 1 else diagonal[:, :, None] * np.eye(H.shape[1]))
+    k = len(H)
+    if term.of_scores and units is not None:  # without the negative part, which is seldom large
+        add_row_hessians(H, term.rows, (term.sigma * diagonal)[:, :, None] * np.eye(k))
         return
-    D, k = H.shape[:2]
-    K = term.rows
-    plain = K.nnz == K.shape[0] and bool(np.all(np.diff(K.indptr) == 1))  # one weight for each row
+    if term.of_scores:
+        mixing = np.eye(k) - 1.0 / k if term.centred else np.eye(k)
+        for a, active in enumerate(term.active_rows):
+            shares = term.sigma * np.outer(mixing[a], mixing[a])
+            matrix = active.of(diagonal[:, a] > 0)
+            for b, c in zip(*np.nonzero(shares), strict=True):
+                H[b, :, c, :] += shares[b, c] * matrix
+        return
     for a in range(k):
-        if plain:
-            np.add.at(H, (K.indices, a, K.indices, a), diagonal[:, a] * K.data**2)
-        else:
-            used = np.flatnonzero(diagonal[:, a])
-            part = K[used]
-            product = (part.T @ part.multiply(diagonal[used, a][:, None])).tocoo()
-            H[product.row, a, product.col, a] += product.data
+        term.sparse_rows.add_to(H, term.sigma * diagonal[:, a], a)
     if units is not None and units.any():
         assert isinstance(term.dual_set, Balls)
-        roots = np.sqrt(term.sigma) * units
-        blocks = np.flatnonzero(np.bincount(term.dual_set.owner, roots.any(axis=1), len(term.dual_set.radii)))
-        position = np.full(len(term.dual_set.radii), -1)
-        position[blocks] = np.arange(blocks.size)
-        inside = np.flatnonzero(position[term.dual_set.owner] >= 0)
-        where = position[term.dual_set.owner[inside]]
-        U = np.zeros((D, k, blocks.size))
-        part = K[inside].T.tocsr()
-        for a in range(k):
-            spread = sp.csr_array(
-                (roots[inside, a], where, np.arange(inside.size + 1)), shape=(inside.size, blocks.size)
-            )
-            U[:, a, :] = (part @ spread).toarray()
-        flat = U.reshape(D * k, -1)
-        H -= (flat @ flat.T).reshape(H.shape)
+        _subtract_units(H, term.rows, np.sqrt(term.sigma) * units, term.dual_set)
+
+
+def _subtract_units(H: Array, K: Any, roots: Array, balls: Balls) -> None:
+    """Subtract K'vv'K for the part v of ``roots`` in each block."""
+    k, D = H.shape[:2]
+    blocks = np.flatnonzero(np.bincount(balls.owner, roots.any(axis=1), len(balls.radii)))
+    position = np.full(len(balls.radii), -1)
+    position[blocks] = np.arange(blocks.size)
+    inside = np.flatnonzero(position[balls.owner] >= 0)
+    where = position[balls.owner[inside]]
+    U = np.zeros((k, D, blocks.size))
+    part = K[inside].T.tocsr()
+    for a in range(k):
+        spread = sp.csr_array((roots[inside, a], where, np.arange(inside.size + 1)), shape=(inside.size, blocks.size))
+        U[a] = (part @ spread).toarray()
+    flat = U.reshape(k * D, -1)
+    H -= (flat @ flat.T).reshape(H.shape)
 
 
 LineFunction = Callable[[float], float]

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.forms.normal_form import NormalForm
+from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.forms.quadratic_form import largest_row_sum
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.round_off import UNIT
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.needs import OneProx, ScoresCan
 from cvxstructreg.solvers.solver import Solver
@@ -33,15 +34,19 @@ class _Smooth:
 
     def __init__(self, problem: Problem) -> None:
         self.parts, self.model = problem.normal_form, problem.model
+        self.penalties = [piece for piece in self.parts.weight_pieces if piece.is_smooth]
 
     def __call__(self, x: Array) -> tuple[float, Array]:
         theta, b = x[:-1], x[-1]
         scores = self.model.scores(theta, b)
         value = sum(piece.value(scores) for piece in self.parts.score_pieces)
         value += sum(form.value(scores) for form in self.parts.score_forms) + self.parts.quadratic_value(theta)
+        value += sum(piece.value(theta) for piece in self.penalties)
         slope = self.parts.smooth_score_grad(scores)
         grad_b = slope.sum(axis=0) if self.model.intercept else np.zeros_like(b)
         grad = self.model.adjoint(slope) + self.parts.quadratic_grad(theta)
+        for piece in self.penalties:
+            grad += piece.adjoint(piece.grad(piece.forward(theta)))
         return float(value), np.vstack([grad, grad_b])
 
 
@@ -61,19 +66,29 @@ def _longest_step(value: float, grad: Array, metric: Array, longest: float) -> f
     return min(2.0 * value / steepness, longest) if steepness * longest > 0.0 else longest
 
 
-def _step_limit(parts: NormalForm, metric: Array) -> float:
+def _step_limit(smooth: _Smooth, metric: Array, x: Array) -> float:
     """An upper limit of the step size. Near an optimum, gradients are round-off and would allow any step size."""
-    pieces = [piece for piece in parts.score_pieces if piece.atom.can("lipschitz")]
-    if len(pieces) < len(parts.score_pieces):
+    parts, penalties, scores = smooth.parts, smooth.penalties, smooth.model.scores(x[:-1], x[-1])
+    if not all(_has_curvature(piece) for piece in (*parts.score_pieces, *penalties)):
         return np.inf
     design = float(np.sum(parts.column_norms**2)) + float(metric[-1, 0]) * parts.model.n_rows
-    on_scores = 0.0
-    for piece in pieces:
-        spread = 1.0 if piece.K is None else largest_row_sum(piece.K) * largest_row_sum(piece.K.T)
-        on_scores += piece.scale * piece.atom.lipschitz() * spread
+    on_scores = sum(_curvature(piece, scores) for piece in parts.score_pieces)
     on_scores += sum(2.0 * scaled.scale * scaled.form.norm_bound for scaled in parts.score_forms)
     curvature = on_scores * design + sum(2.0 * scaled.scale * scaled.form.norm_bound for scaled in parts.weight_forms)
+    curvature += sum(_curvature(piece, x[:-1]) for piece in penalties)
     return FLATTEST / curvature if curvature > 0.0 else np.inf
+
+
+def _has_curvature(piece: Piece) -> bool:
+    return piece.atom.can("lipschitz") or piece.atom.can("hess_diag")
+
+
+def _curvature(piece: Piece, z: Array) -> float:
+    """A bound of the curvature of a smooth piece; without any such bound, the largest curvature at z."""
+    spread = 1.0 if piece.K is None else largest_row_sum(piece.K) * largest_row_sum(piece.K.T)
+    if piece.atom.can("lipschitz"):
+        return piece.scale * piece.atom.lipschitz() * spread
+    return piece.scale * float(np.max(piece.atom.hess_diag(piece.forward(z)), initial=0.0)) * spread
 
 
 def run(problem: Problem, start: Iterate, tol: float, first_step: float = 1.0) -> Iterator[Iterate]:
@@ -82,8 +97,8 @@ def run(problem: Problem, start: Iterate, tol: float, first_step: float = 1.0) -
         raise ValueError(f"first_step must be positive, got {first_step}")
     parts = problem.normal_form
     smooth, metric = _Smooth(problem), _metric(parts)
-    piece = parts.weight_pieces[0] if parts.weight_pieces else None
-    atom = problem.terms[piece.number].atom if piece is not None else None
+    piece = next((piece for piece in parts.weight_pieces if not piece.is_smooth), None)
+    atom = piece.source if piece is not None else None
 
     def prox(x: Array, step: float) -> Array:
         theta = x[:-1]
@@ -95,7 +110,7 @@ def run(problem: Problem, start: Iterate, tol: float, first_step: float = 1.0) -
 
     x = prox(np.vstack([start.theta, start.b]), 1e-300)
     point, momentum, (value, grad) = x, 1.0, smooth(x)
-    longest = _step_limit(parts, metric)
+    longest = _step_limit(smooth, metric, x)
     step = first_step * _longest_step(value, grad, metric, longest)
     shortest = SHORTEST * step
     while True:
@@ -104,7 +119,7 @@ def run(problem: Problem, start: Iterate, tol: float, first_step: float = 1.0) -
             change = moved - point
             reached, _ = smooth(moved)
             limit = value + float(np.sum(grad * change)) + float(np.sum(change**2 / metric)) / (2.0 * step)
-            if reached <= limit + ROUND_OFF * abs(value) or step < shortest:
+            if reached <= limit + ROUND_OFF * abs(value) or (step < shortest and _is_round_off(change, point)):
                 break
             step *= SHRINK
         yield Iterate(moved[:-1], moved[-1])
@@ -115,6 +130,12 @@ def run(problem: Problem, start: Iterate, tol: float, first_step: float = 1.0) -
         x, momentum = moved, following
         step = min(GROW * step, longest)  # let the step size recover after a steep region
         value, grad = smooth(point)
+        if not np.isfinite(value):  # too far ahead, where the loss overflows
+            point, momentum, (value, grad) = moved, 1.0, smooth(moved)
 
 
-SOLVER = Solver("fista", run, (ScoresCan((("grad",),), "gradient"), OneProx()))
+def _is_round_off(change: Array, point: Array) -> bool:
+    return bool(np.max(np.abs(change), initial=0.0) <= UNIT * np.max(np.abs(point), initial=0.0))
+
+
+SOLVER = Solver("fista", run, (ScoresCan((("grad",),), "gradient"), OneProx()), by_passes=True)

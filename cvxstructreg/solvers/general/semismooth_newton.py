@@ -18,22 +18,25 @@ from functools import partial
 import numpy as np
 import scipy.linalg
 
+from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import Piece
-from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
+from cvxstructreg.forms.quadratic_form import DENSE_LIMIT, squared_columns
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
+from cvxstructreg.solvers.general.dual_sets import has_dual_set
 from cvxstructreg.solvers.general.lagrangian import (
     AugmentedLagrangian,
     LineFunction,
     State,
     Step,
-    has_dual_set,
     is_smooth,
 )
+from cvxstructreg.solvers.general.matrix_free import FINE_ACCURACY, MatrixFreeLagrangian, NewtonOperator
+from cvxstructreg.solvers.general.newton_matrix import Hessians, bent, mean_curvature
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.needs import Need
-from cvxstructreg.solvers.solver import Solver
+from cvxstructreg.solvers.solver import COPIED, Solver
 
 #: Unknowns and numbers in the data up to which dense Newton matrices are made.
 MOST_UNKNOWNS, MOST_ENTRIES = 1_500, 5_000_000
@@ -41,11 +44,14 @@ MOST_UNKNOWNS, MOST_ENTRIES = 1_500, 5_000_000
 #: falls by FALL.
 SIGMA_OF_SCORES, GROWTH, FALL = 0.7, 3.0, 0.1
 #: A Newton step is the last one if its decrease is this part of the complementarity, or of a tenth of the tolerance.
-LAST_STEP = 0.3
+#: The part falls if the complementarity after the step is FAR above that before it.
+LAST_STEP, FAR = 0.3, 10.0
 #: A multiple of z - o whose projection is the subgradient there.
 STEEP = 1e12
 #: The line search ends at this part of the first slope; steps are at most so long.
 FLAT, LONGEST = 0.1, 1e4
+#: A slope this many times the first one cannot be that of a convex function.
+FALLING = 1.001
 #: The Newton matrix is regularised by this part of its diagonal and of the curvature of all rows. Where some direction
 #: has no curvature, steps would be longer than LONG times the typical score: then by larger parts, growing by 100.
 TINY, LONG, SMALL = 1e-13, 1e3, 1e-6
@@ -85,7 +91,7 @@ class DualSets(Need):
     """Every term that is not smooth is a largest linear function over intervals or balls."""
 
     def __str__(self) -> str:
-        return "smooth losses, L1, bounds, differences, group norms and hinges only"
+        return "smooth losses and penalties, L1, bounds, differences, group norms and hinges only"
 
     def missing(self, problem: Problem) -> str | None:
         """The first other term."""
@@ -94,43 +100,70 @@ class DualSets(Need):
             if not is_smooth(piece, problem.n_outputs) and not has_dual_set(piece, problem.n_outputs):
                 return f"{piece.atom!r} is neither smooth row by row nor piecewise linear"
         for piece in parts.weight_pieces:
-            if not has_dual_set(piece, problem.n_outputs):
-                return f"{problem.terms[piece.number].atom!r} is no L1 or group norm after a linear map"
+            if not is_smooth(piece, problem.n_outputs) and not has_dual_set(piece, problem.n_outputs):
+                return f"{piece.source!r} is no L1, group norm or smooth sum over entries after a linear map"
+        return None
+
+
+@dataclass(frozen=True)
+class RowsApart(Need):
+    """Losses that are sums over rows."""
+
+    def __str__(self) -> str:
+        return "losses that are sums over rows"
+
+    def missing(self, problem: Problem) -> str | None:
+        """The first loss that couples rows."""
+        for piece in problem.normal_form.score_pieces:
+            if isinstance(piece.atom, Loss) and piece.atom.couples_rows:
+                return f"{piece.atom!r} couples rows; only {self} are supported"
         return None
 
 
 def run(problem: Problem, start: Iterate, tol: float, sigma: float = 1.0) -> Iterator[Iterate]:
     """``sigma`` multiplies the first penalty parameters of the augmented Lagrangian."""
+    yield from _run(AugmentedLagrangian(problem), start, tol, sigma)
+
+
+def run_matrix_free(problem: Problem, start: Iterate, tol: float, sigma: float = 1.0) -> Iterator[Iterate]:
+    """``sigma`` multiplies the first penalty parameters of the augmented Lagrangian."""
+    yield from _run(MatrixFreeLagrangian(problem), start, tol, sigma)
+
+
+def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float) -> Iterator[Iterate]:
+    """Minimise one augmented Lagrangian after the other."""
     if not sigma > 0:
         raise ValueError(f"sigma must be positive, got {sigma}")
-    function = AugmentedLagrangian(problem)
     x = function.joined(start.theta, start.b)
     _set_penalties(function, sigma)
     _warm_start(function, start)
-    last, most = np.inf, [MOST_GROWTH * term.sigma for term in function.rough]
+    last, most, part = np.inf, [MOST_GROWTH * term.sigma for term in function.rough], LAST_STEP
     for count in range(1, MOST_LAGRANGIANS + 1):
-        at, step, rows, accurate = _minimised(function, x, tol)
-        found = _dual_points(function, at, step, rows)
-        yield found.iterate(tol, exhausted=count == MOST_LAGRANGIANS)
+        at, step, rows, accurate = _minimised(function, x, tol, part)
+        ahead = at.x + step.dx if accurate else at.x
+        found = _dual_points(function, at, step, rows, ahead)
+        stuck = not function.rough and np.array_equal(ahead, x)  # the next step would be the same
+        yield found.iterate(tol, exhausted=stuck or count == MOST_LAGRANGIANS)
         gap = found.complementarity
+        if gap > FALL * last and gap > FAR * at.complementarity():  # the last step, not the multipliers, is at fault
+            part = max(FALL * part, ROUND_OFF)
         for term, p, limit in zip(function.rough, found.multipliers, most, strict=True):
             term.q = term.dual_set.project(p)
             if gap > FALL * last and accurate and term.sigma < limit:
                 term.sigma *= GROWTH
-        x, last = at.x + step.dx, gap
+        x, last = ahead, gap
 
 
 def _set_penalties(function: AugmentedLagrangian, factor: float) -> None:
     """First sigmas: typical multipliers over typical arguments."""
     rows, k = function.rows, function.k
-    all_squares = np.einsum("ij,ij->j", rows, rows)
+    all_squares, n_rows = squared_columns(rows), max(rows.shape[0], 1)
     squares = all_squares[: function.n_weights]
     zero = function.at(np.zeros((function.size, k)))
     pull, curvature = np.zeros((function.size, k)), 0.0
     for term, u, z in zip(function.smooth, zero.smooth_grads, zero.smooth_scores, strict=True):
         pull += term.rows.T @ u
-        h = term.hessians(z)
-        curvature += float(np.mean(h if h.ndim == 2 else np.einsum("iaa->ia", h)))
+        curvature += mean_curvature(term.hessians(z)) if term.of_scores else 0.0
     for rough, z in zip(function.rough, zero.images, strict=True):
         if rough.of_scores:
             if not z.size:  # no pairs
@@ -143,8 +176,9 @@ def _set_penalties(function: AugmentedLagrangian, factor: float) -> None:
     curvature = curvature or 1.0
     steepness = curvature * float(np.mean(squares)) or 1.0
     typical = float(np.mean(np.abs(pull[: function.n_weights]))) / steepness or 1.0
-    function.capacity, function.lengths = curvature * all_squares, np.sqrt(all_squares / max(len(rows), 1))
-    function.typical_score = typical * float(np.sqrt(np.mean(squares) / max(len(rows), 1)))
+    filled = np.where(all_squares > 0, all_squares, float(np.mean(all_squares)) or 1.0)  # columns of zeros like others
+    function.capacity, function.lengths = curvature * filled, np.sqrt(filled / n_rows)
+    function.typical_score = typical * float(np.sqrt(np.mean(squares) / n_rows))
     for rough in function.rough:
         if not rough.of_scores:
             norm = float(np.sqrt(max(rough.rows.multiply(rough.rows).sum() / max(rough.rows.shape[0], 1), 1e-300)))
@@ -160,23 +194,32 @@ def _warm_start(function: AugmentedLagrangian, start: Iterate) -> None:
                 term.q = term.dual_set.project(given)
 
 
-def _minimised(function: AugmentedLagrangian, x: Array, tol: float) -> tuple[State, Step, list[Array], bool]:
-    """Newton's method on one augmented Lagrangian: the last point, the next step there, and whether it is accurate."""
-    at = function.at(x)
-    for count in range(MOST_STEPS):
+def _minimised(
+    function: AugmentedLagrangian, x: Array, tol: float, part: float
+) -> tuple[State, Step, list[Hessians], bool]:
+    """Newton's method on one augmented Lagrangian: the last point, the next step there, and whether it is accurate.
+
+    The last step decreases the function by at most a part of the complementarity, or of a tenth of the tolerance.
+    """
+    at, count, scale = function.at(x), 0, function.scale(x)
+    while True:
         deadline.check()
+        count += 1
         gradient = at.gradient()
-        H, rows = at.hessian()
+        H, rows = function.newton_matrix(at)
         step = Step(at, _direction(function, H, -gradient, at.x))
         decrease = -0.5 * float(np.vdot(gradient, step.dx))
-        scale = function.scale(at.x)
         enough = max(at.complementarity(), 0.1 * tol * scale)
-        done = decrease <= LAST_STEP * enough and (function.smooth or _excess(function, gradient, scale) <= enough)
-        if done or decrease <= ROUND_OFF * scale or count == MOST_STEPS - 1:
+        done = decrease <= part * enough and (function.smooth or _excess(function, gradient, scale) <= enough)
+        if done or decrease <= ROUND_OFF * scale or count == MOST_STEPS:
+            if isinstance(H, NewtonOperator):  # the dual point needs an accurate step
+                step = Step(at, H.solve(-gradient, FINE_ACCURACY, step.dx))
             return at, step, rows, decrease <= enough
         s = _line_search(partial(function.slope, at, step), -2.0 * decrease)
-        at = function.at(at.x + s * step.dx)
-    raise AssertionError("unreachable")
+        moved = at.x + s * step.dx
+        if np.array_equal(moved, at.x):
+            return at, step, rows, decrease <= enough
+        at = function.at(moved)
 
 
 def _excess(function: AugmentedLagrangian, gradient: Array, scale: float) -> float:
@@ -190,18 +233,21 @@ def _excess(function: AugmentedLagrangian, gradient: Array, scale: float) -> flo
     return by_l1 + float(np.sum(slope[held] ** 2 / (4.0 * ridge[held])))
 
 
-def _direction(function: AugmentedLagrangian, H: Array, right: Array, x: Array) -> Array:
+def _direction(function: AugmentedLagrangian, H: Array | NewtonOperator, right: Array, x: Array) -> Array:
     """H^-1 right for a positive semidefinite H, regularised as little as possible."""
+    if isinstance(H, NewtonOperator):
+        return H.solve(right)
     diagonal = np.einsum("ii->i", H)
-    capacity = np.repeat(function.capacity, function.k)
+    capacity = np.tile(function.capacity, function.k)
     # in scores, so that the units of the columns do not matter
     longest = LONG * (function.typical_score + float(np.max(np.abs(x) * function.lengths[:, None])))
     dx, part = None, SMALL
     diagonal += TINY * (diagonal + capacity) + np.finfo(float).tiny
     while dx is None or not float(np.max(np.abs(dx) * function.lengths[:, None])) <= longest:
         try:
-            factor = scipy.linalg.cho_factor(H, lower=True, check_finite=False)
-            dx = np.asarray(scipy.linalg.cho_solve(factor, right.reshape(-1), check_finite=False)).reshape(right.shape)
+            factor = scipy.linalg.cho_factor(H.T, check_finite=False)  # in Fortran order
+            dx = np.asarray(scipy.linalg.cho_solve(factor, right.T.reshape(-1), check_finite=False))
+            dx = dx.reshape(function.k, -1).T
         except scipy.linalg.LinAlgError:
             dx = None
         diagonal += part * capacity
@@ -212,9 +258,14 @@ def _direction(function: AugmentedLagrangian, H: Array, right: Array, x: Array) 
 
 
 def _line_search(slope: LineFunction, first: float) -> float:
-    """A step where the derivative is small beside the first one: regula falsi inside a bracket."""
+    """A step where the derivative is small beside the first one: regula falsi inside a bracket.
+
+    The derivative of a convex function never falls. If this one does, it consists of round-off, and the step is 0.
+    """
     low, at_low, s, at_s = 0.0, first, 1.0, slope(1.0)
     while at_s < 0 and abs(at_s) > FLAT * abs(first) and s < LONGEST:
+        if at_s < FALLING * first:
+            return 0.0
         low, at_low, s = s, at_s, 4.0 * s
         at_s = slope(s)
     if at_s <= 0 or abs(at_s) <= FLAT * abs(first):
@@ -248,13 +299,12 @@ class Found:
         return Iterate(self.theta, self.b, self.dual, exhausted=exhausted, promising=promising)
 
 
-def _dual_points(function: AugmentedLagrangian, at: State, step: Step, rows: list[Array]) -> Found:
-    """The dual points of the Newton system, inside the domains of the conjugates."""
-    theta, b = function.inside(at.x + step.dx)
+def _dual_points(function: AugmentedLagrangian, at: State, step: Step, rows: list[Hessians], ahead: Array) -> Found:
+    """The point ``ahead`` with the dual points of the Newton system, inside the domains of the conjugates."""
+    theta, b = function.inside(ahead)
     dual: dict[int, Array] = {}
     for term, u, h, dz in zip(function.smooth, at.smooth_grads, rows, step.smooth_scores, strict=True):
-        moved = u + (h * dz if h.ndim == 2 else np.einsum("iab,ib->ia", h, dz))
-        dual[term.piece.number] = moved
+        dual[term.piece.number] = u + bent(h, dz)
     multipliers = [
         p + term.sigma * term.dual_set.moved(u, dz)
         for term, p, u, dz in zip(function.rough, at.multipliers, at.arguments, step.images, strict=True)
@@ -270,7 +320,7 @@ def _dual_points(function: AugmentedLagrangian, at: State, step: Step, rows: lis
         term.complementarity(z + dz, term.dual_set.project(p))
         for term, z, dz, p in zip(function.rough, at.images, step.images, multipliers, strict=True)
     )
-    return Found(s * theta, b, dual, multipliers, left, function.scale(at.x + step.dx))
+    return Found(s * theta, b, dual, multipliers, left, function.scale(ahead))
 
 
 def _absorbs(function: AugmentedLagrangian) -> bool:
@@ -298,4 +348,5 @@ def _into_domain(piece: Piece, u: Array) -> Array:
 
 
 NEEDS = (DualSets(), FewWeights(MOST_UNKNOWNS, MOST_ENTRIES))
-SOLVER = Solver("semismooth_newton", run, NEEDS, rough_zeros=True)
+SOLVER = Solver("semismooth_newton", run, NEEDS, COPIED, rough_zeros=True)
+MATRIX_FREE = Solver("semismooth_cg", run_matrix_free, (DualSets(), RowsApart()), COPIED, rough_zeros=True)

@@ -18,9 +18,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.compiled_clock import njit
 from cvxstructreg.solvers.lasso.compiled_columns import absorb, dots, moments, scatter
 
 #: The largest number of Newton steps for the norm of a block.

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from cvxstructreg.forms.compiled_groups import beyond
+from cvxstructreg.runtime.compiled_clock import njit
 from cvxstructreg.solvers.groups.compiled_huber import (
     by_size,
     dot,

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from cvxstructreg.runtime.compiled_clock import njit
 
 Ints = np.ndarray[Any, Any]
 Floats = np.ndarray[Any, Any]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.block_norms import block_norms, block_sums, row_squares
 from cvxstructreg.runtime.lazy import cached_property
 
 Ints = NDArray[np.int64]
@@ -39,11 +40,11 @@ class Blocks:
 
     def sums(self, x: Array) -> Array:
         """The sum of a flat array over each group."""
-        return np.asarray(np.add.reduceat(x, self.starts[:-1] * self.k)) if self.radii.size else np.zeros(0)
+        return block_sums(x, self.starts * self.k)
 
     def norms(self, x: Array) -> Array:
         """||x_g||."""
-        return np.sqrt(self.sums(x * x))
+        return block_norms(row_squares(x), self.starts * self.k)
 
     def least(self, x: Array) -> Array:
         """The smallest entry of a flat array in each group."""

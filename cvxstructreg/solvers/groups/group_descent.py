@@ -34,7 +34,7 @@ from cvxstructreg.solvers.lasso.working_set import as_columns
 from cvxstructreg.solvers.lasso.working_set_rounds import ROUND_OFF, rounds
 from cvxstructreg.solvers.needs import GroupNorms, Matrices, NoBounds, NoScoreForms, ScoresCan
 from cvxstructreg.solvers.smooth.score_curvature import PieceCurvature
-from cvxstructreg.solvers.solver import Solver
+from cvxstructreg.solvers.solver import COPIED, Solver
 
 #: What block coordinate descent requires of a problem.
 NEEDS = (
@@ -262,4 +262,4 @@ def _compiled(model: Model) -> tuple[Any, Columns]:
     return compiled_group_descent, Columns(model)
 
 
-SOLVER = Solver("group_descent", run, NEEDS)
+SOLVER = Solver("group_descent", run, NEEDS, COPIED)

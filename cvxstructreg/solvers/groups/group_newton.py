@@ -23,10 +23,19 @@ from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.forms.row_selection import Selection
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
-from cvxstructreg.solvers.groups.group_subproblem import Design, Ints, Restricted, Stack, Subproblem, Widths, minimise
+from cvxstructreg.solvers.groups.group_subproblem import (
+    Design,
+    Ints,
+    Restricted,
+    Stack,
+    Subproblem,
+    Widths,
+    column_curvature,
+    minimise,
+)
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.needs import GroupNorms, NoBounds, ScoresCan
-from cvxstructreg.solvers.solver import Solver
+from cvxstructreg.solvers.solver import COPIED, Solver
 
 #: What the solvers for overlapping groups require of a problem.
 NEEDS = (ScoresCan((("grad", "hessp"),), "second derivatives"), NoBounds(), GroupNorms())
@@ -116,9 +125,7 @@ class _State:
 
     def _typical_weight(self, scores: Array, pull: Array) -> float:
         """The mean size of Newton steps in single weights."""
-        unit = np.zeros_like(scores)
-        unit[:, 0] = 1.0
-        curvature = float(np.mean(np.abs(self.parts.smooth_score_hessp(scores, unit)[:, 0])))
+        curvature = float(np.mean(np.abs(column_curvature(self.parts, scores, 0))))
         self.second = second = curvature * self.parts.column_norms**2 + 2.0 * self.parts.ridge
         steps = pull.max(axis=1)[second > 0] / second[second > 0]
         return float(steps.mean()) if steps.any() else 1.0
@@ -316,4 +323,4 @@ def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
             state.grow_beyond(MARGIN)
 
 
-SOLVER = Solver("group_newton", run, NEEDS)
+SOLVER = Solver("group_newton", run, NEEDS, COPIED)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 NEWTON_STEPS, CG_STEPS = 20, 150
 #: Step sizes that a line search tries, and the part of the predicted decrease that it requires.
 LENGTHS, SUFFICIENT = 12, 1e-4
+#: An exact line search ends at this part of the first slope; its steps are at most so long.
+FLAT, LONGEST = 0.1, 1e4
 #: The range of the damping: the multiple of the diagonal that is added to the Hessian.
 LEAST_DAMPING, MOST_DAMPING = 1e-10, 1e8
 #: Added to the diagonal of a Hessian, relative to a typical entry.
@@ -81,6 +83,22 @@ class PlainSteps:
         slope_b = slope.sum(axis=0) if sub.intercept else np.zeros(sub.k)
         error = float(np.max(np.abs(least) / self.scale, initial=0.0))
         return Point(w, b, scores, value, least, slope_b, error)
+
+    def slope_along(self, point: Point, step: Array, step_b: Array) -> Callable[[float], float]:
+        """The derivative at s times a step, for a problem without L1 term; it needs no products with X."""
+        sub = self.sub
+        scores, quadratic = sub.scores(step, step_b), sub.quadratic_grad(step)
+        first, bend = float(quadratic @ point.w), float(quadratic @ step)
+        unused = np.empty_like(step)
+
+        def slope(s: float) -> float:
+            of_norms = unused
+            of_norms[:] = 0.0
+            self.compiled.huber(*self.huber, point.w + s * step, of_norms)
+            of_loss = np.vdot(sub.parts.smooth_score_grad(point.scores + s * scores), scores)
+            return float(of_loss) + first + s * bend + float(of_norms @ step)
+
+        return slope
 
     def direction(self, point: Point, damping: float, accuracy: float) -> tuple[Array, Array]:
         """The solution of H p = -slope on the free weights and intercepts, by preconditioned conjugate gradients."""
@@ -225,6 +243,7 @@ class Newton:
         self.sub, self.largest = sub, float(scale.max()) * sub.intercept_unit
         self.steps: Any = (CompiledSteps if sub.compiled else PlainSteps)(sub, sigma, scale)
         self.damping = LEAST_DAMPING
+        self.smooth = isinstance(self.steps, PlainSteps) and not sub.lam.any()  # no L1 term: smooth along every line
 
     def error(self, point: Point) -> float:
         """The largest entry of the subgradient, relative to its scale."""
@@ -238,7 +257,7 @@ class Newton:
                 break
             accuracy = min(0.1, max(np.sqrt(error), 0.3 * tol / error))  # no more accurate than tol requires
             step = self.steps.direction(point, self.damping, accuracy)
-            point, length = self.search(point, *step)
+            point, length = self.exact_search(point, *step) if self.smooth else self.search(point, *step)
             if length < 1.0:
                 self.steps.patience *= 4.0
             # the model may be poor if a loss is flat or weights stop at zero: then increase the damping
@@ -247,6 +266,18 @@ class Newton:
                 break
             self.damping = max(self.damping, LEAST_DAMPING)
         return point
+
+    def exact_search(self, point: Point, step: Array, step_b: Array) -> tuple[Point, float]:
+        """The step size where the derivative is small beside the first one, by regula falsi inside a bracket."""
+        slope = self.steps.slope_along(point, step, step_b)
+        first = float(point.slope @ step + point.slope_b @ step_b)
+        if not first < 0.0:
+            return point, 0.0
+        length = flat_point(slope, first)
+        trial = self.steps.at(point.w + length * step, point.b + length * step_b)
+        if trial.value <= point.value + 1e-14 * abs(point.value):
+            return trial, length
+        return self.search(point, step, step_b)
 
     def search(self, point: Point, step: Array, step_b: Array) -> tuple[Point, float]:
         """The first step size of 1, 1/2, 1/4 ... with sufficient decrease; weights stop at a change of sign."""
@@ -263,6 +294,25 @@ class Newton:
                 return trial, length
             length *= 0.5
         return point, 0.0
+
+
+def flat_point(slope: Callable[[float], float], first: float) -> float:
+    """An s where the increasing function is at most FLAT times its value ``first`` < 0 at 0, in size."""
+    low, at_low, s, at_s = 0.0, first, 1.0, slope(1.0)
+    while at_s < FLAT * first and s < LONGEST:
+        low, at_low, s = s, at_s, 4.0 * s
+        at_s = slope(s)
+    if not at_s > -FLAT * first:
+        return s
+    high, at_high = s, at_s
+    for _ in range(LENGTHS):
+        s = low - at_low * (high - low) / (at_high - at_low) if np.isfinite(at_high) else 0.5 * (low + high)
+        s = min(max(s, low + 0.1 * (high - low)), high - 0.1 * (high - low))
+        at_s = slope(s)
+        if abs(at_s) <= -FLAT * first:
+            break
+        low, at_low, high, at_high = (s, at_s, high, at_high) if at_s < 0 else (low, at_low, s, at_s)
+    return s
 
 
 def typical_size(diagonal: Array) -> float:

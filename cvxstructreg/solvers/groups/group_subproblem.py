@@ -247,12 +247,20 @@ class Subproblem:
         """The diagonal of the Hessian with respect to the scores, which is the whole Hessian if ``rows_apart``."""
         if self.rows_apart:
             return self.parts.smooth_score_hessp(scores, np.ones_like(scores))
-        columns = []
-        for c in range(self.k):
-            unit = np.zeros_like(scores)
-            unit[:, c] = 1.0
-            columns.append(np.maximum(self.parts.smooth_score_hessp(scores, unit)[:, c], 0.0))
-        return np.column_stack(columns)
+        columns = [column_curvature(self.parts, scores, c) for c in range(self.k)]
+        return np.maximum(np.column_stack(columns), 0.0)
+
+
+def column_curvature(parts: NormalForm, scores: Array, output: int) -> Array:
+    """The diagonal of the Hessian with respect to the scores of one output.
+
+    If a loss couples rows, products with alternating signs estimate it: constants may have no curvature at all.
+    """
+    unit = np.zeros_like(scores)
+    unit[:, output] = 1.0
+    if any(isinstance(piece.atom, Loss) and piece.atom.couples_rows for piece in parts.score_pieces):
+        unit[1::2] *= -1.0
+    return np.asarray(unit[:, output] * parts.smooth_score_hessp(scores, unit)[:, output])
 
 
 def _squares(matrix: Any) -> Any:

@@ -17,6 +17,8 @@ from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.objective import Objective, Term
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.forms.normal_form import Piece
+from cvxstructreg.forms.shortfall import shortfall
 from cvxstructreg.forms.smoothed_hinge import SmoothedHinge
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
@@ -53,14 +55,14 @@ def run(problem: Problem, start: Iterate, tol: float, sigma: float = SIGMA) -> I
     inner.__dict__["_null_point"] = null_point(problem)  # the scale of accuracies, independent of the smoothing
     given = start.dual.get(piece.number)
     centre = np.zeros((len(y), 1)) if given is None else np.clip(-y[:, None] * given, 0.0, smooth.weight_column)
-    machine = _Kernels(inner, start) if problem.given.kernel is not None else _Rows(inner, start, smooth)
+    machine = _Kernels(inner, start) if problem.given.kernel is not None else _Rows(inner, start, smooth, piece)
     gap, accuracy = np.inf, FIRST_ACCURACY
     while True:
         smooth.recentre(centre, sigma * float(smooth.weight_column.max()))
         z, theta, b = machine.minimised(accuracy)
         centre = smooth.multipliers(z)
         was, gap = gap, _loss_gap(smooth, z, centre)
-        scale = objective_scale(problem, machine.quadratic_value() + _hinge_value(smooth, z))
+        scale = objective_scale(problem, machine.quadratic_value() + piece.scale * loss.value(z))
         dual = {piece.number: -y[:, None] * centre}
         yield Iterate(theta, b, dual, promising=bool(gap + accuracy * scale <= 0.9 * tol * scale))
         if gap > FALL * was:
@@ -77,15 +79,16 @@ def run(problem: Problem, start: Iterate, tol: float, sigma: float = SIGMA) -> I
 class _Rows:
     """The smooth problems of a linear model."""
 
-    def __init__(self, inner: Problem, start: Iterate, smooth: SmoothedHinge) -> None:
-        self.inner, self.smooth = inner, smooth
+    def __init__(self, inner: Problem, start: Iterate, smooth: SmoothedHinge, hinge: Piece) -> None:
+        self.inner, self.smooth, self.hinge = inner, smooth, hinge
         rows = np.arange(inner.model.n_rows) if smooth.rows is None else smooth.rows
         self.newton = LabelledNewton(inner, rows)
         self.at = self.newton.point(start.theta, start.b)
 
     def minimised(self, accuracy: float) -> tuple[Array, Array, Array]:
         """The labelled scores and the point."""
-        scale = objective_scale(self.inner, self.quadratic_value() + _hinge_value(self.smooth, self.at.z[:, None]))
+        loss = self.hinge.scale * self.hinge.atom.value(self.at.z[:, None])
+        scale = objective_scale(self.inner, self.quadratic_value() + loss)
         self.newton.minimise(self.at, self.smooth, accuracy * scale)
         # recompute the images, before round-off accumulates
         self.at = self.newton.point(self.at.w[:, None], np.array([self.at.b]))
@@ -135,14 +138,9 @@ class _Kernels:
         return self.inner.value_at(self.at.theta, self.at.b) - piece.value(scores)
 
 
-def _hinge_value(smooth: SmoothedHinge, z: Array) -> float:
-    return float(np.sum(smooth.weight_column * np.maximum(0.0, 1.0 - smooth.y * z)))
-
-
 def _loss_gap(smooth: SmoothedHinge, z: Array, a: Array) -> float:
-    """The Fenchel gap of the hinge loss at the scores z and the dual point a."""
-    short = 1.0 - smooth.y * z
-    return float(np.sum(smooth.weight_column * np.maximum(0.0, short) - a * short))
+    """The Fenchel gap of the hinge loss at the scores z and the dual point a, as a sum of nonnegative terms."""
+    return float(np.sum(smooth.weight_column * shortfall(smooth.y * z) - a * smooth.shortfall(z)))
 
 
 SOLVER = Solver("augmented_lagrangian", run, NEEDS, coordinates=AS_GIVEN, aliases=("multipliers",))

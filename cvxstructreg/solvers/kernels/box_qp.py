@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
+from cvxstructreg.forms.shortfall import shortfall
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.semidefinite import PSD_ROUND_OFF, not_psd
 from cvxstructreg.runtime import deadline
@@ -57,7 +58,7 @@ class BoxProgram:
         if self.g is not None:
             margins = margins + b * self.g
             quadratic += self.s * b * b
-        return float(np.sum(self.C * np.maximum(0.0, 1.0 - margins))) + quadratic - float(a.sum())
+        return float(np.sum(self.C * shortfall(margins))) + quadratic - float(a.sum())
 
     def interior_point(self, tol: float, max_iter: int = 100) -> tuple[Array, float]:
         """Mehrotra's predictor-corrector method from the middle of the box, to a complementarity of ``tol``: (a, b)."""

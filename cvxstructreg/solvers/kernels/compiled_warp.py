@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.compiled_clock import numba
 
 
 @numba.njit(cache=True)

@@ -140,7 +140,8 @@ class KernelNewton:
         assert problem.model.kernel is not None
         self.model: Kernel = problem.model.kernel
         self.parts: NormalForm = problem.normal_form
-        self.lam = self.parts.rkhs
+        assert self.parts.function_norm is not None
+        self.norm = self.parts.function_norm
         self.intercept = self.model.intercept
         self.products = 0
         self.trace = float(self.model.design.trace())
@@ -156,7 +157,7 @@ class KernelNewton:
         total = sum(piece.value(scores) for piece in self.parts.score_pieces)
         total += sum(form.value(scores) for form in self.parts.score_forms)
         total += sum(form.value(at.h) for form in self.parts.function_forms)
-        return float(total) + self.lam * max(0.0, float(np.vdot(at.theta, at.h)))
+        return float(total) + self.norm.value(at.theta, at.h)
 
     def _row_curvature(self, scores: Array) -> Array:
         """The diagonal of the Hessian of the losses, with a positive substitute for losses without curvature."""
@@ -188,7 +189,7 @@ class KernelNewton:
                 total -= side * (weight_inverse * np.einsum("ij,ij->j", side, V))
             return total
 
-        right = -(slope + parts.function_grad(at.h) + 2.0 * self.lam * at.theta)
+        right = -(slope + parts.function_grad(at.h) + self.norm.grad(at.theta))
         right += side * (weight_inverse * slope_b)
         result = self._conjugate_gradients(hessian, right, goal, budget, float(slope_b**2 @ weight_inverse) / 2.0)
         if result is None:
@@ -202,15 +203,15 @@ class KernelNewton:
     ) -> tuple[Array, Array] | None:
         """(d, gram d) with (2 lam I + S gram) d = right, to the accuracy that ``goal`` or the Newton step requires."""
         assert callable(hessian)
-        r, lam2 = right, 2.0 * self.lam
+        r, lam2 = right, self.norm.curvature
         Kr = self._gram(r)
         energy = self._energy(r, Kr)
-        if energy / (4.0 * self.lam) + from_b <= goal:
+        if self.norm.conj(energy) + from_b <= goal:
             return None
         if not self.first_energy:
             self.first_energy = energy
         # for the quadratic model, the gap after the step is at most energy / (4 lam)
-        enough = 2.0 * self.lam * goal
+        enough = lam2 * goal
         if not self.is_quadratic and energy > 0.0:  # Eisenstat and Walker: no more accurate than the model is
             enough = max(enough, min(0.01, np.sqrt(energy / self.first_energy)) * energy)
         x, Kx = np.zeros_like(r), np.zeros_like(r)
@@ -266,7 +267,7 @@ class KernelNewton:
         """The derivative of the objective along the step."""
         slope = self.parts.smooth_score_grad(at.scores)
         along = float(np.vdot(slope, step.scores)) + float(np.vdot(self.parts.function_grad(at.h), step.h))
-        return along + 2.0 * self.lam * float(np.vdot(at.theta, step.h))
+        return along + float(np.vdot(self.norm.grad(at.theta), step.h))
 
 
 SOLVER = Solver("kernel_cg", run, NEEDS, coordinates=AS_GIVEN)

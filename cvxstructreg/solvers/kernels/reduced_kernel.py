@@ -14,6 +14,7 @@ import scipy.linalg
 
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.forms.function_norm import squared_norm
 from cvxstructreg.forms.normal_form import Piece
 from cvxstructreg.forms.quadratic_form import QuadraticForm
 from cvxstructreg.numerics.arrays import Array
@@ -40,14 +41,15 @@ class ReducedKernel:
         model, parts = problem.model.kernel, problem.normal_form
         assert model is not None
         self.piece: Piece = parts.score_pieces[0]
-        self.lam = parts.rkhs
+        assert parts.function_norm is not None
+        self.norm = parts.function_norm
         loss = self.piece.atom
         assert isinstance(loss, Loss)
         n = model.n_rows
         self.rows = np.arange(n) if loss.rows is None else loss.rows
         self.n, gram = n, model.design
-        on_scores = [(form.scale / self.lam, form.form) for form in parts.score_forms]
-        on_values = [(form.scale / self.lam, form.form) for form in parts.function_forms]
+        on_scores = self.norm.relative(parts.score_forms)
+        on_values = self.norm.relative(parts.function_forms)
         self.operator = GraphOperator(on_scores + on_values, n)
         self.intercept, self.accuracy, self.is_rough = model.intercept, accuracy, False
         self.rough, self.last = rough, (np.zeros(len(self.rows)), np.zeros((n, 1)))
@@ -79,7 +81,7 @@ class ReducedKernel:
             self.u = 1.0 + values[self.rows, 0]
             # s as a sum of nonnegative terms rather than a difference, to avoid cancellation
             with_constant = 1.0 + values
-            self.s = max(0.0, -float(np.sum(self.shift * values)))
+            self.s = squared_norm(self.shift, -values)
             self.s += float(np.sum(with_constant * GraphOperator(on_scores, self.n).apply(with_constant)))
             others = self.operator.apply(values) - GraphOperator(on_scores, self.n).apply(values)
             self.s += max(0.0, float(np.sum(values * others)))

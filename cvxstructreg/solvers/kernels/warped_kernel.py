@@ -75,7 +75,7 @@ def _points_of(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator
 def _hinge(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tuple[Array, Array, Array]]:
     """Points of increasing accuracy, with their dual points."""
     y, weights = reduced.piece.atom.hinges()
-    C = reduced.piece.scale * weights / (2.0 * reduced.lam)
+    C = reduced.piece.scale * weights / reduced.norm.curvature
     g = y * reduced.u if reduced.intercept else None
     is_psd = not reduced.operator.is_zero  # indefiniteness is then round-off, which strong graphs amplify
     counted = np.flatnonzero(C > 0)  # rows of weight zero have a = 0
@@ -85,7 +85,7 @@ def _hinge(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tup
     else:
         program = BoxProgram(reduced.Q, y, C, g, reduced.s, is_psd)
     # objectives of the program are 2 lam1 times smaller than those of the problem
-    goal = GOAL * tol * objective_scale(problem, 0.0) / (2.0 * reduced.lam)
+    goal = GOAL * tol * objective_scale(problem, 0.0) / reduced.norm.curvature
     compiled = reduced.n >= COMPILE_FROM or "cvxstructreg.solvers.kernels.compiled_smo" in sys.modules
 
     def lifted(inner: Array, b: float) -> tuple[Array, Array, Array]:
@@ -104,7 +104,7 @@ def _hinge(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tup
             program.offset = image - program.times(inner)
             inner, b = program.polish(inner, b, goal)
             theta, intercept, a = lifted(inner, b)
-        yield theta, intercept, -2.0 * reduced.lam * a[:, None]
+        yield theta, intercept, -reduced.norm.grad(a[:, None])
 
 
 def _points(program: BoxProgram, compiled: bool, tol: float, goal: float) -> Iterator[tuple[Array, float]]:
@@ -123,33 +123,33 @@ def _points(program: BoxProgram, compiled: bool, tol: float, goal: float) -> Ite
 
 def _smooth(problem: Problem, reduced: ReducedKernel, tol: float) -> Iterator[tuple[Array, Array, None]]:
     """Damped Newton steps on loss(Q a + u b) + lam1 (a'Qa + s b^2)."""
-    piece, Q, u, s, lam = reduced.piece, reduced.Q, reduced.u, reduced.s, reduced.lam
+    piece, Q, u, s, norm = reduced.piece, reduced.Q, reduced.u, reduced.s, reduced.norm
     atom, scale, count = piece.atom, piece.scale, len(reduced.u)
     a, b, free = np.zeros(count), 0.0, reduced.intercept
 
     def value(a: Array, b: float) -> float:
         image = Q @ a
         scores = image + u * b
-        return scale * atom.value(scores[:, None]) + lam * (max(0.0, float(a @ image)) + s * b * b)
+        return scale * atom.value(scores[:, None]) + norm.value(a, image) + norm.scale * s * b * b
 
     current = value(a, b)
     for _ in range(MAX_NEWTON):
         scores = (Q @ a + u * b)[:, None]
         slope = scale * atom.grad(scores)[:, 0]
         curved = scale * atom.hess_diag(scores)[:, 0]
-        left, left_b = slope + 2.0 * lam * a, float(u @ slope) + 2.0 * lam * s * b
-        error = float(left @ (Q @ left)) / (4.0 * lam)
+        left, left_b = slope + norm.grad(a), float(u @ slope) + norm.curvature * s * b
+        error = norm.conj(float(left @ (Q @ left)))
         if error <= GOAL * tol * objective_scale(problem, current):
             yield *reduced.expand(a, b), None
         system = np.zeros((count + free, count + free))
         system[:count, :count] = curved[:, None] * Q
-        system[np.arange(count), np.arange(count)] += 2.0 * lam
+        system[np.arange(count), np.arange(count)] += norm.curvature
         right = -left
         if free:
             system[:count, count] = curved * u
             system[count, :count] = (curved * u) @ Q
             least = 1e-12 * (float(curved.max()) or scale * atom.lipschitz())
-            system[count, count] = max(float(curved @ u**2) + 2.0 * lam * s, least)
+            system[count, count] = max(float(curved @ u**2) + norm.curvature * s, least)
             right = np.append(right, -left_b)
         try:
             step = np.linalg.solve(system, right)

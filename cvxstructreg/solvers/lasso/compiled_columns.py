@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
-from numba.extending import overload
-
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.compiled_clock import njit, overload
 
 # sums may be reordered, which allows vector instructions
 FAST = {"reassoc", "contract", "nsz"}

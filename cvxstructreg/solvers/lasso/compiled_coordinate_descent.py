@@ -12,10 +12,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
-from numba.extending import overload
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.compiled_clock import njit, overload
 
 Columns = tuple[Any, ...]
 

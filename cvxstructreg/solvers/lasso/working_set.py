@@ -27,7 +27,8 @@ import scipy.sparse as sp
 from cvxstructreg.certificates.certificate import objective_scale
 from cvxstructreg.core.model import Model
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.forms.normal_form import NormalForm, ScaledForm
+from cvxstructreg.forms.normal_form import NormalForm
+from cvxstructreg.forms.scaled_form import ScaledForm
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers.iterate import Iterate
@@ -41,7 +42,7 @@ from cvxstructreg.solvers.solver import Solver
 NEEDS = (
     Outputs(most=1),
     OneLoss(),
-    ScoresCan((("grad", "hess_diag"),), "curvature for each row (hess_diag)"),
+    ScoresCan((("grad", "hess_diag"), ("grad", "hess_bound")), "curvature for each row (hess_diag or hess_bound)"),
     L1OrBounds(),
     Matrices(),
 )
@@ -81,6 +82,7 @@ class State:
         parts, model = problem.normal_form, problem.model
         (self.piece,), self.separable = parts.score_pieces, parts.separable
         assert self.separable is not None
+        self.rows_apart = self.piece.atom.can("hess_diag")  # else the model is above the loss, and steps are shorter
         d = model.n_weights
         self.design, self.X, self.pull = design_columns(problem)
         Q, diagonal = quadratic_columns(parts)
@@ -124,7 +126,8 @@ class State:
         self.loss_value = self.loss(self.z) if loss is None else loss
         z = self.z[:, None]
         self.g = self.piece.scale * self.piece.atom.grad(z)[:, 0]
-        self.h = self.piece.scale * self.piece.atom.hess_diag(z)[:, 0]
+        atom = self.piece.atom
+        self.h = self.piece.scale * (atom.hess_diag(z) if self.rows_apart else atom.hess_bound(z))[:, 0]
 
     def penalty(self, w: Array, Qw: Array, support: Any) -> float:
         """The terms on the weights, for a w that is zero outside the support."""

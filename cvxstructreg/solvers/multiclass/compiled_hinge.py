@@ -6,10 +6,10 @@ and c > 0, and U = 0 where c = 0.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.compiled_clock import numba
 
 _FAST = {"reassoc", "contract", "nsz"}
 

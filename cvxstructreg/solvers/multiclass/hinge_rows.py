@@ -20,6 +20,7 @@ import scipy.sparse as sp
 
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms import centred_hinge
+from cvxstructreg.forms.function_norm import squared_norm
 from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.forms.quadratic_form import to_dense
 from cvxstructreg.numerics.arrays import Array
@@ -98,14 +99,14 @@ class KernelGeometry:
 
     def __init__(self, problem: Problem, rows: HingeRows) -> None:
         self.rows, self.parts, self.gram = rows, problem.normal_form, problem.model.design
-        self.lam = self.parts.rkhs
-        self.unit = 2.0 * self.lam
+        assert self.parts.function_norm is not None
+        norm = self.parts.function_norm
+        self.unit = norm.curvature
         self.free_intercept = problem.model.intercept
         self.answer: tuple[Array, Array, float] | None = None
         self._last: tuple[np.ndarray, Any] | None = None
-        forms = [(form.scale / self.lam, form.form) for form in self.parts.score_forms]
-        inner = [(form.scale / self.lam, form.form) for form in self.parts.function_forms]
-        operator = GraphOperator(forms + inner, len(self.gram))
+        forms = norm.relative(self.parts.score_forms)
+        operator = GraphOperator(forms + norm.relative(self.parts.function_forms), len(self.gram))
         self.warp = None if operator.is_zero else Warp(self.gram, operator)
         self.is_warped = self.warp is not None
         if forms and problem.model.intercept:
@@ -121,7 +122,7 @@ class KernelGeometry:
             return
         shift = self.warp.solve(pull)  # minus theta of the optimal function for b = 1
         values = ones - self.gram @ shift
-        held = float(np.sum(shift * (self.gram @ shift)) + np.sum(values * graph.apply(values)))
+        held = squared_norm(shift, self.gram @ shift) + float(np.sum(values * graph.apply(values)))
         held += float(np.sum((values - ones) * (self.warp.operator.apply(values - ones) - graph.apply(values - ones))))
         self.answer, self.free_intercept = (shift, self.rows.R @ values, held), False
 
@@ -141,10 +142,10 @@ class KernelGeometry:
         )
         # gram is symmetric
         reached = self._picked(W) @ self.gram if self.warp is None else (self.gram @ self._solved(W)).T
-        K = np.asarray(R @ np.ascontiguousarray(reached.T)) / (2.0 * self.lam)
+        K = np.asarray(R @ np.ascontiguousarray(reached.T)) / self.unit
         if self.answer is not None:
             _, u, held = self.answer
-            K += (u @ u[W].T) / (2.0 * self.lam * held)
+            K += (u @ u[W].T) / (self.unit * held)
         return K
 
     def _solved(self, W: np.ndarray) -> Array:
@@ -153,11 +154,11 @@ class KernelGeometry:
 
     def lift(self, W: np.ndarray, A: Array, b: Array) -> tuple[Array, Array]:
         """(theta, b) of A on the rows W."""
-        right = np.asarray(self._picked(W).T @ A) / (2.0 * self.lam)
+        right = np.asarray(self._picked(W).T @ A) / self.unit
         theta = right if self.warp is None else self.warp.solve(right)
         if self.answer is not None:
             shift, u, held = self.answer
-            b = (u[W].T @ A)[0] / (2.0 * self.lam * held)
+            b = (u[W].T @ A)[0] / (self.unit * held)
             theta = theta - shift @ b[None]
         return theta, b
 

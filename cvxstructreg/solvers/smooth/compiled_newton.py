@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.compiled_clock import numba
 
 # sums may be reordered, which vectorises them, but infinities and NaN keep their meaning
 _FAST = {"reassoc", "contract", "nsz"}

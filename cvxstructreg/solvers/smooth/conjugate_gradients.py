@@ -164,7 +164,8 @@ class NewtonStep:
 def _plain(curvature: Curvature) -> Diagonal | None:
     """Diagonal coordinates, if the quadratic part has no compiled product to build triangular ones from."""
     product = curvature.objective.quadratic.product
-    return None if product is not None and product.compiled else Diagonal(curvature)
+    triangular = product is not None and product.compiled and not curvature.objective.penalty.any
+    return None if triangular else Diagonal(curvature)
 
 
 def _smooth(s: Array, r: Array, average: Array, q: Array) -> None:

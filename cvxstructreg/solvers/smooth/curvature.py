@@ -30,7 +30,7 @@ class Curvature:
     """The Hessian at a point; with ``ahead``, each row has its largest curvature at the score and at score +- ahead."""
 
     def __init__(self, objective: SmoothObjective, at: State, ahead: float = 0.0) -> None:
-        self.objective = objective
+        self.objective, self.theta = objective, at.theta
         self.of_scores = ScoreCurvature(objective.parts, at.scores)
         self.rows = self.of_scores.diagonal()
         for shift in (ahead, -ahead) if ahead and objective.rowwise else ():
@@ -65,7 +65,7 @@ class Curvature:
         slope_b = slope.sum(axis=0)
         if self.objective.intercept:
             slope += self.bent(np.broadcast_to(self.following(slope_b), slope.shape))
-        return self.objective.pull(slope) + 2.0 * at.pulled, slope_b
+        return self.objective.pull(slope) + self.objective.weight_grad(at), slope_b
 
     def step(self, theta: Array, slope_b: Array) -> State:
         """The direction with these weights and the intercepts that follow, with its images."""
@@ -116,13 +116,18 @@ class Curvature:
     def in_single_precision(self) -> bool:
         """Whether single-precision products are available and cheaper: for large dense data, or several outputs."""
         objective = self.objective
-        if objective.dense is not None:
+        if objective.dense is not None or objective.penalty.any:
             return objective.has_single
         return objective.shape[1] > 1 and objective.forward.compiled is not None and objective.within_single
 
     def diagonal(self) -> tuple[Array, Array]:
         """The diagonal of the Hessian in weights and intercepts, with phi'' replaced by its diagonal."""
-        return self._of_data + 2.0 * self.objective.quadratic.diagonal[:, None], self._total
+        return self._of_data + 2.0 * self.objective.quadratic.diagonal[:, None] + self._of_penalty, self._total
+
+    @cached_property
+    def _of_penalty(self) -> Array | float:
+        """The diagonal of h''(theta), as far as it is known."""
+        return self.objective.penalty.diagonal(self.theta) if self.objective.penalty.any else 0.0
 
     @cached_property
     def centred_data(self) -> Array:
@@ -150,7 +155,7 @@ class Curvature:
         """The (approximate) diagonal of the Hessian after the intercepts follow; ``without`` omits pivoted rows."""
         quadratic = self.objective.quadratic
         fixed = quadratic.diagonal if without is None else quadratic.rest_diagonal
-        return self.centred_data + 2.0 * fixed[:, None]
+        return self.centred_data + 2.0 * fixed[:, None] + self._of_penalty
 
     def times(self, p: Array, without: PivotedRows | None = None) -> Array:
         """The Hessian times p; ``without`` omits these pivoted rows of the quadratic part."""
@@ -159,6 +164,8 @@ class Curvature:
             self.objective.quadratic.add(p, 2.0, out)
         else:
             self.objective.quadratic.add_rest(p, 2.0, out)
+        if self.objective.penalty.any:
+            out += self.objective.penalty.hessp(self.theta, p)
         return out
 
     def times_data(self, p: Array) -> Array:
@@ -170,6 +177,8 @@ class Curvature:
             return out
         if objective.dense is not None:
             return objective.dense.gram(self._rows_like(p.dtype), p, float(self._centring @ p[:, 0]))
+        if objective.blocks is not None:
+            return np.asarray(objective.blocks.bent_pull(self.rows, p, float(self._centring @ p[:, 0])))
         scores = objective.forward.times(p)
         if objective.rowwise:
             scores += float(self._centring @ p[:, 0])

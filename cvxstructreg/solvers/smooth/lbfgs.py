@@ -98,4 +98,4 @@ def _inverse_times(pairs: deque[tuple[Array, Array]], g: Array) -> Array:
     return q
 
 
-SOLVER = Solver("lbfgs", run, NEEDS, baseline=True)
+SOLVER = Solver("lbfgs", run, NEEDS, baseline=True, by_passes=True)

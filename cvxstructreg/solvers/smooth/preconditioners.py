@@ -77,7 +77,7 @@ class Diagonal:
         """Arguments of the compiled loop, and its cost in entries; None unless M is one sparse factor and a ridge."""
         objective = self.curvature.objective
         quadratic = objective.quadratic
-        if objective.compiled is None or not quadratic.is_one_product:
+        if objective.compiled is None or not quadratic.is_one_product or objective.penalty.any:
             return None
         assert quadratic.product is not None and quadratic.product.forward.compiled is not None
         design, factor = objective.compiled.arrays, quadratic.product.forward.compiled.arrays

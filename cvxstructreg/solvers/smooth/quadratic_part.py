@@ -7,8 +7,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import scipy.sparse as sp
 
-from cvxstructreg.forms.normal_form import NormalForm, ScaledForm
+from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.forms.quadratic_form import QuadraticForm, squared_columns
+from cvxstructreg.forms.scaled_form import ScaledForm
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
 from cvxstructreg.solvers.smooth.matrix_products import GramProduct

@@ -112,7 +112,9 @@ class PieceCurvature:
 
 
 def _diagonal_by_products(piece: Piece, z: Array) -> Array:
-    """The diagonal of the Hessian of an atom that is a sum over rows and offers only Hessian products."""
+    """The diagonal of the Hessian of an atom that offers only Hessian products; a bound of it if rows are coupled."""
+    if piece.atom.can("hess_bound"):
+        return piece.atom.hess_bound(z)
     k = z.shape[1]
     if k <= EXACT_OUTPUTS:
         columns = []

@@ -1,6 +1,6 @@
-"""The objective of the second-order solvers: smooth terms on the scores plus quadratic terms on the weights.
+"""The objective of the second-order solvers: smooth terms on the scores plus smooth terms on the weights.
 
-    P(theta, b) = phi(F) + <theta, M theta>,   F = X theta + 1 b'
+    P(theta, b) = phi(F) + <theta, M theta> + h(theta),   F = X theta + 1 b'
 
 A :class:`State` stores F and M theta with the point. A move along directions with known images then needs no product
 with X or M.
@@ -16,14 +16,15 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
-from cvxstructreg.solvers.needs import Quadratic, ScoresCan, acts_by_row
+from cvxstructreg.solvers.needs import ScoresCan, SmoothWeights, acts_by_row
 from cvxstructreg.solvers.smooth import matrix_products
 from cvxstructreg.solvers.smooth.matrix_products import DenseRows, Product, by_rows, squared
+from cvxstructreg.solvers.smooth.penalty_part import PenaltyPart
 from cvxstructreg.solvers.smooth.quadratic_part import QuadraticPart
 from cvxstructreg.solvers.smooth.score_curvature import ScoreCurvature
 
 #: What solvers for this objective require of a problem.
-NEEDS = (ScoresCan((("grad", "hessp"),), "second derivatives"), Quadratic())
+NEEDS = (ScoresCan((("grad", "hessp"),), "second derivatives"), SmoothWeights())
 
 #: Dense data with at least SINGLE_FROM entries are multiplied in single precision where that is accurate enough, if the
 #: norms of all columns are between 1 / SINGLE_RANGE and SINGLE_RANGE.
@@ -69,7 +70,7 @@ class SmoothObjective:
         self.design = problem.model.design
         self.intercept = problem.model.intercept
         self.shape = (problem.model.n_weights, problem.n_outputs)
-        self.quadratic = QuadraticPart(self.parts)
+        self.quadratic, self.penalty = QuadraticPart(self.parts), PenaltyPart(self.parts)
         self.forward = Product(self.design)
         self.adjoint = Product(self.design.T if self.shape[1] == 1 else by_rows(self.design.T))
         self.rowwise = (
@@ -78,6 +79,7 @@ class SmoothObjective:
             and all(scaled.form.diagonal is not None for scaled in self.parts.score_forms)
         )
         self.compiled = self.forward.compiled if self.rowwise else None
+        self.blocks = problem.model.row_blocks if self.rowwise else None
         self.dense = DenseRows(self.design) if self.rowwise and isinstance(self.design, np.ndarray) else None
         self.first_diagonal: Array | None = None  # the diagonal of the data part of the Hessian at the first point
         self.wants_diagonal = False  # whether to compute this diagonal at every point
@@ -86,7 +88,7 @@ class SmoothObjective:
     @cached_property
     def has_single(self) -> bool:
         """Whether dense data are large enough for a single-precision copy to pay off, and within its range."""
-        if self.dense is None or self.design.size < SINGLE_FROM:
+        if self.dense is None or self.design.size < SINGLE_FROM or self.penalty.any:
             return False
         norms = self.dense.single_norms
         within = bool(norms.max() <= SINGLE_RANGE and norms[norms > 0].min(initial=1.0) >= 1.0 / SINGLE_RANGE)
@@ -128,7 +130,12 @@ class SmoothObjective:
 
     @property
     def has_nearly_diagonal(self) -> bool:
-        """Whether the diagonal at the first point may be rescaled for other points: one output, dense or small data."""
+        """Whether the diagonal at the first point may be rescaled for other points.
+
+        The reason may be one output and dense or small data, or data in blocks, where it saves a pass.
+        """
+        if self.blocks is not None:
+            return True
         return self.rowwise and (self.dense is not None or self.design.nnz < matrix_products.COMPILE_FROM)
 
     def data_diagonal(self, rows: Array) -> Array:
@@ -160,13 +167,18 @@ class SmoothObjective:
 
     def value(self, at: State) -> float:
         """P."""
-        return self.score_value(at.scores) + float(np.vdot(at.theta, at.pulled))
+        value = self.score_value(at.scores) + float(np.vdot(at.theta, at.pulled))
+        return value + self.penalty.value(at.theta) if self.penalty.any else value
 
     def gradient(self, at: State) -> tuple[Array, Array]:
-        """(X' phi'(F) + 2 M theta, 1' phi'(F)); the second part is zero without intercept."""
+        """(X' phi'(F) + 2 M theta + h'(theta), 1' phi'(F)); the second part is zero without intercept."""
         slope = self.parts.smooth_score_grad(at.scores)
         grad_b = slope.sum(axis=0) if self.intercept else np.zeros(self.shape[1])
-        return self.pull(slope) + 2.0 * at.pulled, grad_b
+        return self.pull(slope) + self.weight_grad(at), grad_b
+
+    def weight_grad(self, at: State) -> Array:
+        """2 M theta + h'(theta)."""
+        return 2.0 * at.pulled + self.penalty.grad(at.theta) if self.penalty.any else 2.0 * at.pulled
 
 
 class Span:
@@ -192,7 +204,13 @@ class Span:
         """Scores and value at a combination of the directions."""
         scores = self.at.scores + (c @ self._images).reshape(self.at.scores.shape)
         quadratic = self._quadratic + float(self._linear @ c + 0.5 * c @ self._gram @ c)
-        return scores, self.objective.score_value(scores) + quadratic
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that is much too long; its value is not accepted
+            if self.objective.penalty.any:
+                quadratic += self.objective.penalty.value(self._theta(c))
+            return scores, self.objective.score_value(scores) + quadratic
+
+    def _theta(self, c: Array) -> Array:
+        return np.asarray(self.at.theta + (c @ self._weights).reshape(self.at.theta.shape))
 
     def minimise(self, max_steps: int = 8) -> State:
         """The move to the minimiser over the span, by damped Newton steps."""
@@ -211,11 +229,15 @@ class Span:
             gain, c, self.best = self.best - reached, trial, reached
             if gain <= LEAST_GAIN * (self.value - self.best):
                 break
-            trial = c + self._newton_step(c, scores)
+            step = self._newton_step(c, scores)
+            if step is None:
+                break
+            trial = c + step
         self.shares = c
         return self._move(c)
 
-    def _newton_step(self, c: Array, scores: Array) -> Array:
+    def _newton_step(self, c: Array, scores: Array) -> Array | None:
+        """The Newton step in the span; None if the directions are so long that their products overflow."""
         parts, images = self.objective.parts, self._images
         gradient = images @ parts.smooth_score_grad(scores).ravel() + self._linear + self._gram @ c
         curvature = ScoreCurvature(parts, scores)
@@ -223,7 +245,16 @@ class Span:
             bent = images * curvature.diagonal()[:, 0]
         else:
             bent = curvature.times_each(images.reshape(len(images), *scores.shape)).reshape(images.shape)
-        return np.asarray(-np.linalg.lstsq(images @ bent.T + self._gram, gradient, rcond=1e-12)[0])
+        with np.errstate(over="ignore", invalid="ignore"):
+            gram = images @ bent.T + self._gram
+        if self.objective.penalty.any:
+            theta, penalty = self._theta(c), self.objective.penalty
+            gradient = gradient + self._weights @ penalty.grad(theta).ravel()
+            products = [penalty.hessp(theta, p.reshape(theta.shape)).ravel() for p in self._weights]
+            gram = gram + self._weights @ np.stack(products).T
+        if not (np.isfinite(gram).all() and np.isfinite(gradient).all()):
+            return None
+        return np.asarray(-np.linalg.lstsq(gram, gradient, rcond=1e-12)[0])
 
     def _move(self, c: Array) -> State:
         at = self.at

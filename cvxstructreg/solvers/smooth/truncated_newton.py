@@ -163,4 +163,4 @@ def _doubt(promised: float, kept: float, value: float, least: float) -> float:
     return float(np.clip(max(abs(1.0 - kept / promised), least), 1e-8, 1.0))
 
 
-SOLVER = Solver("newton", run, NEEDS)
+SOLVER = Solver("newton", run, NEEDS, by_passes=True)

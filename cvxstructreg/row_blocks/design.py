@@ -1,0 +1,385 @@
+"""A design matrix in blocks of rows: products, columns and statistics by passes over the blocks."""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.core.data_record import DataRecord
+from cvxstructreg.forms.quadratic_form import squared_columns
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.row_blocks import kernels
+from cvxstructreg.row_blocks.block import Block, BlockError, MemoryBlock, SelectedBlock
+from cvxstructreg.row_blocks.engine import Engine, as_engine
+from cvxstructreg.row_blocks.known import NOTHING, Known, picked
+from cvxstructreg.row_blocks.meter import Meter
+from cvxstructreg.row_blocks.products import Absolute, Transposed
+from cvxstructreg.row_blocks.sources import Opened, opened
+from cvxstructreg.runtime.memory import available_memory, parse_bytes
+
+#: The part of the available memory that is used by default.
+DEFAULT_PART = 0.5
+#: While columns or blocks are put together, they are in memory twice, and solvers make copies of them.
+COPIES = 5.0
+#: Blocks that a sample of rows is taken from.
+SAMPLED_BLOCKS = 16
+
+
+class RowBlocks:
+    """A matrix X in blocks of rows, for data larger than memory: ``csr.Linear(RowBlocks(source))``.
+
+    A pass reads all blocks once. Products, column norms and columns cost one pass each; the last results are kept.
+
+    Parameters
+    ----------
+    source : path, sequence of blocks, function, dask.array, or list of Dask futures
+        A folder made by :func:`cvxstructreg.io.write_blocks`; a list of matrices, memory-mapped or not, or of functions
+        that each return a matrix; a function that returns a new iterator over all blocks, always in the same order.
+        Blocks are dense or scipy.sparse.
+    engine : "serial", "threads", "joblib", "dask" or a Dask client, optional
+        How the blocks of a pass are processed. By default threads, or Dask for data on a Dask cluster.
+    memory_limit : int or str, optional
+        Bytes that the data kept in memory may take, such as "2 GB"; half of the available memory by default.
+
+    Attributes
+    ----------
+    y, sample_weight : array or None
+        Labels and weights that are stored with the blocks.
+    meter : Meter
+        The passes so far, with rows and seconds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import cvxstructreg as csr
+    >>> blocks = csr.RowBlocks([np.eye(2), np.ones((1, 2))])
+    >>> blocks.shape, (blocks @ np.array([1.0, 2.0])).tolist()
+    ((3, 2), [1.0, 2.0, 3.0])
+    >>> solution = csr.Problem(csr.Linear(blocks, intercept=False), csr.Squared([1.0, 2.0, 3.0]) + csr.L1()).solve()
+    >>> solution.status, solution.certificate.data.n_rows
+    ('optimal', 3)
+    """
+
+    is_row_blocks = True
+    ndim = 2
+    dtype = np.dtype(float)
+    __array_ufunc__ = None  # NumPy then leaves products to this class
+
+    def __init__(self, source: Any, engine: Any = None, memory_limit: Any = None) -> None:
+        found = source if isinstance(source, Opened) else opened(source)
+        self.engine: Engine = as_engine(engine, found.remote)
+        self.memory_limit = DEFAULT_PART * available_memory() if memory_limit is None else parse_bytes(memory_limit)
+        self.y, self.sample_weight, self.sparse = found.y, found.sample_weight, found.sparse
+        self.meter = Meter()
+        self._factory: Callable[[], Iterator[Any]] | None = found.factory
+        self._blocks: list[Block] = list(found.blocks)
+        self._statistics = found.statistics
+        self._seen: list[tuple[tuple[int, ...], int]] | None = None  # stamp and checksum of each block
+        self._known = Known()
+        self.selected = False  # whether this is a selection of columns
+        self._blocks = self.engine.prepare(self._blocks)
+        if self._factory is not None or any(min(b.n_rows, b.n_columns) < 0 for b in self._blocks):
+            self._survey()
+        sizes = [block.n_rows for block in self._blocks]
+        self.starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self.shape = (int(self.starts[-1]), self._blocks[0].n_columns)
+        if 0 in self.shape:
+            raise ValueError(f"the blocks must have at least one row and one column in all, got shape {self.shape}")
+        for block in self._blocks:
+            if block.n_columns != self.shape[1]:
+                raise BlockError(f"{block.name} has {block.n_columns} columns, but the first has {self.shape[1]}")
+
+    # ------------------------------------------------------------------------------------------------ passes
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return len(self._blocks)
+
+    @property
+    def size(self) -> int:
+        """Number of entries, zeros included."""
+        return self.shape[0] * self.shape[1]
+
+    def run(self, kernel: kernels.Kernel, shared: tuple[Any, ...] = (), own: Any = None) -> Iterator[tuple[slice, Any]]:
+        """One pass: yield the rows of each block and ``kernel(block, *shared, *own(rows))``, in order."""
+        self.meter.begin()
+        first = self._seen is None
+        parts = [slice(int(a), int(b)) for a, b in zip(self.starts[:-1], self.starts[1:], strict=True)]
+        jobs = (
+            (block, () if own is None else tuple(own(part)))
+            for part, block in zip(parts, self._blocks_now(), strict=True)
+        )
+        results = self.engine.map(kernels.perform, (kernel, shared, first), jobs)
+        notes, sizes = [], (part.stop - part.start for part in parts)
+        for number, (part, seen, _) in enumerate(
+            zip(parts, results, self.meter.watched(sizes, self.shape[0]), strict=True)
+        ):
+            self._check(number, part, seen)
+            if first:
+                notes.append((seen.stamp, seen.checksum))
+            yield part, seen.result
+        if first:
+            self._seen = notes
+
+    def _blocks_now(self) -> Iterator[Block]:
+        """The blocks; those of an iterator are made anew in every pass."""
+        if self._factory is None:
+            yield from self._blocks
+            return
+        count, expected = 0, len(self._blocks)
+        for count, matrix in enumerate(self._factory(), start=1):
+            if count > expected:
+                break
+            known = self._blocks[count - 1]
+            yield MemoryBlock(known.name, known.n_rows, known.n_columns, matrix)
+        if count != expected:
+            some = f"ended after {count}" if count < expected else f"has more than {expected}"
+            raise BlockError(f"the iterator {some} blocks; it had {expected} in the first pass")
+
+    def _check(self, number: int, part: slice, seen: kernels.Seen) -> None:
+        name = self._blocks[number].name
+        if seen.n_rows != part.stop - part.start:
+            raise BlockError(f"{name} has {seen.n_rows} rows, expected {part.stop - part.start}; was it changed?")
+        if self._seen is not None and seen.stamp != self._seen[number][0]:
+            raise BlockError(f"{name} was changed since it was first read; start again")
+
+    def _survey(self) -> None:
+        """A first pass over blocks whose sizes are not known."""
+        self.meter.begin()
+        if self._factory is None:
+            blocks: Iterator[Block] = iter(self._blocks)
+        else:
+            blocks = (MemoryBlock(f"block {i} of the iterator", matrix=X) for i, X in enumerate(self._factory()))
+        jobs = ((block, ()) for block in blocks)
+        found, total, sparse = [], None, False
+        for seen in self.engine.map(kernels.perform, (kernels.survey, (), True), jobs):
+            shape, is_sparse, numbers = seen.result
+            found.append((shape, seen.stamp, seen.checksum))
+            sparse = sparse or is_sparse
+            if total is not None and total[0].shape != numbers[0].shape:
+                raise BlockError(f"block {len(found) - 1} has {shape[1]} columns, but the first has {len(total[0])}")
+            total = numbers if total is None else tuple(a + b for a, b in zip(total, numbers, strict=True))
+        if total is None:
+            raise ValueError("the source has no blocks")
+        names = [block.name for block in self._blocks] or [f"block {i} of the iterator" for i in range(len(found))]
+        given: Sequence[Block] = self._blocks or [MemoryBlock(name) for name in names]
+        self._blocks = [
+            replace(block, n_rows=shape[0], n_columns=shape[1])
+            for block, (shape, _, _) in zip(given, found, strict=True)
+        ]
+        self._seen = [(stamp, checksum) for _, stamp, checksum in found]
+        self._statistics, self.sparse = total, sparse
+
+    # ------------------------------------------------------------------------------------------------ products
+
+    def __matmul__(self, theta: Any) -> Array:
+        if hasattr(theta, "is_dcp"):
+            raise TypeError("CVXPY needs the data in memory; use Linear(blocks.gather()) if they fit")
+        theta = np.asarray(theta, dtype=float)
+        return self.times(theta[:, None])[:, 0] if theta.ndim == 1 else self.times(theta)
+
+    @property
+    def T(self) -> Transposed:  # noqa: N802
+        """The transposed matrix, for products X'u."""
+        return Transposed(self, self.pull, self.squared_pull)
+
+    def __abs__(self) -> Absolute:
+        return Absolute(self, self.stacked, self.summed)
+
+    def times(self, theta: Array) -> Array:
+        """X theta: from columns in memory if they suffice, else by a pass."""
+        if not theta.any():
+            return np.zeros((self.shape[0], theta.shape[1]))
+        known = self._known.scores(theta)
+        if known is None:
+            known = self.stacked(kernels.times, theta)
+            self._known.keep_scores(theta, known)
+        return known.copy()
+
+    def pull(self, u: Array) -> Array:
+        """X'u by a pass, unless it is known."""
+        known = self._known.pull(u)
+        if known is None:
+            known = self.summed(kernels.pull, u)
+            self._known.keep_pull(u, known)
+        return known.copy()
+
+    def remember(self, theta: Array, scores: Array, u: Array | None = None, pulled: Array | None = None) -> None:
+        """Keep products that a solver computed in a pass of its own: X theta, and X'u."""
+        self._known.keep_scores(theta, scores)
+        if u is not None and pulled is not None:
+            self._known.keep_pull(u, pulled)
+
+    def bent_pull(self, weights: Array, p: Array, shift: float) -> Array:
+        """X'(weights * (X p + shift)) in one pass."""
+        if self._known.whole is not None:
+            return kernels.bent_pull(self._known.whole, p, shift, weights)
+        total = np.zeros_like(p, dtype=float)
+        for _, part in self.run(kernels.bent_pull, (p, shift), lambda rows: (weights[rows],)):
+            total += part
+        return total
+
+    def squared_pull(self, u: Array) -> Array:
+        """The squares of X, transposed, times u."""
+        return self.summed(kernels.squared_pull, u)
+
+    def stacked(self, kernel: kernels.Kernel, theta: Array) -> Array:
+        """The results of a kernel with one row for each row of X, in one pass."""
+        out = np.empty((self.shape[0], theta.shape[1]))
+        for rows, part in self.run(kernel, (theta,)):
+            out[rows] = part
+        return out
+
+    def summed(self, kernel: kernels.Kernel, u: Array) -> Array:
+        """The sum of the results of a kernel of the rows of u, in one pass."""
+        if self._known.whole is not None:
+            return np.asarray(kernel(self._known.whole, u))
+        total = np.zeros((self.shape[1], u.shape[1]))
+        for _, part in self.run(kernel, (), lambda rows: (u[rows],)):
+            total += part
+        return total
+
+    # ------------------------------------------------------------------------------------------------ columns
+
+    def statistics(self) -> tuple[Array, Array, Array]:
+        """The sums, sums of squares and numbers of stored entries of all columns; one pass unless they are stored."""
+        if self._statistics is None:
+            total = [np.zeros(self.shape[1]) for _ in range(3)]
+            for _, numbers in self.run(kernels.statistics):
+                for sums, more in zip(total, numbers, strict=True):
+                    sums += more
+            self._statistics = (total[0], total[1], total[2])
+        return self._statistics
+
+    def squared_columns(self) -> Array:
+        """The squared norms of the columns."""
+        if self._statistics is None and self._known.whole is not None:
+            return squared_columns(self._known.whole)
+        return self.statistics()[1]
+
+    def sum(self, axis: int = 0) -> Array:
+        """The sums of the columns."""
+        if axis != 0:
+            raise ValueError(f"blocks of rows have sums over axis 0 only, got axis={axis}")
+        if self._statistics is None and self._known.whole is not None:
+            return np.asarray(self._known.whole.sum(axis=0), dtype=float).ravel()
+        return self.statistics()[0]
+
+    def centred_squares(self, means: Array) -> Array:
+        """sum_i (X_ij - mean_j)^2 for all columns, in one pass."""
+        total = np.zeros(self.shape[1])
+        for _, part in self.run(kernels.centred_squares, (means,)):
+            total += part
+        return total
+
+    def bytes_of(self, columns: Any = None) -> float:
+        """The bytes that some columns take in memory; all columns by default."""
+        known = sum(block.nbytes for block in self._blocks) if columns is None else np.nan
+        if known == known:
+            return known
+        counts = self.statistics()[2] if columns is None else self.statistics()[2][columns]
+        if not self.sparse:
+            return 8.0 * self.shape[0] * len(counts)
+        return 12.0 * float(counts.sum()) + 8.0 * len(counts)
+
+    def fits(self, columns: Any = None) -> bool:
+        """Whether some columns, with the copies that solvers make, fit into the memory limit."""
+        return COPIES * self.bytes_of(columns) <= self.memory_limit
+
+    def read_columns(self, chosen: Any) -> Any:
+        """Some columns in memory, stored by columns; those that are not in memory are read in one pass."""
+        chosen = np.asarray(chosen, dtype=np.int64)
+        if not chosen.size:
+            return sp.csc_array((self.shape[0], 0)) if self.sparse else np.zeros((self.shape[0], 0))
+        if self._known.whole is not None:
+            some = self._known.whole[:, chosen]
+            return sp.csc_array(some) if sp.issparse(some) else some
+        kept = self._known.kept  # other threads may replace these columns meanwhile
+        missing = chosen[~np.isin(chosen, kept[0])]
+        if missing.size:
+            if not self.fits(np.concatenate([kept[0], missing])):
+                kept, missing = NOTHING, chosen
+            parts = [part for _, part in self.run(kernels.columns, (missing,))]
+            kept = self._known.keep_columns(kept, missing, _stack(parts, "csc"))
+        return picked(kept, chosen)
+
+    def __getitem__(self, key: Any) -> Any:
+        rows, chosen = key if isinstance(key, tuple) and len(key) == 2 else (None, None)
+        if rows != slice(None):
+            raise TypeError("blocks of rows can be indexed by columns only: X[:, columns]")
+        return self.read_columns(np.arange(self.shape[1])[chosen])
+
+    def select(self, chosen: Any) -> RowBlocks:
+        """The same rows with some columns only, selected anew in every pass: needs no memory."""
+        chosen = np.asarray(chosen, dtype=np.int64)
+        if self._factory is not None:
+            make = self._factory
+            view = RowBlocks(lambda: (X[:, chosen] for X in make()), self.engine, int(self.memory_limit))
+            self.meter.passes += view.meter.passes
+            view.meter, view.selected = self.meter, True
+            return view
+        blocks = [SelectedBlock(b.name, b.n_rows, len(chosen), b, chosen) for b in self._blocks]
+        numbers = tuple(values[chosen] for values in self.statistics())
+        view = RowBlocks(Opened(blocks, sparse=self.sparse, statistics=numbers), self.engine, int(self.memory_limit))
+        view.meter, view._seen, view.selected = self.meter, self._seen, True
+        return view
+
+    def take(self, numbers: Any) -> RowBlocks:
+        """Some of the blocks, such as those of one fold of a cross-validation."""
+        if self._factory is not None:
+            raise TypeError("blocks of an iterator cannot be taken; write them to a folder first")
+        numbers = np.arange(self.n_blocks)[numbers]
+        rows = np.concatenate([np.arange(self.starts[i], self.starts[i + 1]) for i in numbers])
+        y, weights = (None if values is None else values[rows] for values in (self.y, self.sample_weight))
+        found = Opened([self._blocks[i] for i in numbers], y=y, sample_weight=weights, sparse=self.sparse)
+        return RowBlocks(found, self.engine, int(self.memory_limit))
+
+    def gather(self) -> Any:
+        """The whole matrix in memory, read in one pass; later products use it."""
+        if self._known.whole is None:
+            parts = [part for _, part in self.run(kernels.whole)]
+            self._known.whole = _stack(parts, "csr")
+        return self._known.whole
+
+    def sample(self, n_rows: int) -> tuple[Any, Any]:
+        """About ``n_rows`` rows spread over the blocks (over the first blocks of an iterator), and their numbers."""
+        each = max(1, -(-n_rows // min(self.n_blocks, SAMPLED_BLOCKS)))
+        spread = np.unique(np.linspace(0, self.n_blocks - 1, min(self.n_blocks, SAMPLED_BLOCKS)).astype(np.int64))
+        if self._factory is None:
+            blocks = [self._blocks[i] for i in spread]
+        else:
+            blocks, spread = list(itertools.islice(self._blocks_now(), len(spread))), np.arange(len(spread))
+        jobs = ((block, ()) for block in blocks)
+        results = self.engine.map(kernels.perform, (kernels.some_rows, (each,), self._seen is None), jobs)
+        found = [seen.result for seen in results]
+        rows = np.concatenate([self.starts[i] + its for i, (its, _) in zip(spread, found, strict=True)])
+        return rows, _stack([part for _, part in found], "csr")
+
+    # ------------------------------------------------------------------------------------------------ record
+
+    @property
+    def record(self) -> DataRecord:
+        """The number of rows and the checksum of what was read."""
+        if self._seen is None:
+            self._statistics = None
+            self.statistics()
+        assert self._seen is not None
+        total = zlib.crc32(b"".join(checksum.to_bytes(4, "big") for _, checksum in self._seen))
+        return DataRecord(self.shape[0], self.n_blocks, f"{total:08x}")
+
+    def __repr__(self) -> str:
+        n, d = self.shape
+        return f"RowBlocks({n:,} x {d:,} in {self.n_blocks} blocks, {self.engine!r})"
+
+
+def _stack(parts: list[Any], layout: str) -> Any:
+    if sp.issparse(parts[0]):
+        return sp.vstack(parts, format=layout)
+    return np.asfortranarray(np.vstack(parts)) if layout == "csc" else np.vstack(parts)

@@ -1,0 +1,305 @@
+"""Blocks of rows in a folder of NumPy files: written atomically, with checksums, and resumable.
+
+    blocks.jsonl          one line for each finished block: its number, shape, files and checksum
+    00000.data.npy ...    the arrays of a block: data, indices, indptr (CSR) or dense; and y, weight
+    columns.npz           sums, sums of squares and numbers of entries of all columns
+    complete.json         written last: the number of blocks and rows, and checksums of the above
+
+A file is written under another name and then renamed, so that a file with its final name is complete. No file is a
+pickle.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.row_blocks import kernels
+from cvxstructreg.row_blocks.block import Block, BlockError, arrays_of, as_block, checksum_of
+from cvxstructreg.row_blocks.sources import Opened, joined
+
+JOURNAL, COLUMNS, COMPLETE = "blocks.jsonl", "columns.npz", "complete.json"
+#: Bytes of a block when a matrix is split: large enough for fast reading, small against the memory.
+BLOCK_BYTES = 32e6
+
+
+@dataclass(frozen=True, eq=False)
+class FileBlock(Block):
+    """A block of rows in NumPy files, memory-mapped when it is read."""
+
+    folder: Path = Path()
+    files: dict[str, str] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    checksum: int = 0
+
+    @property
+    def stored_checksum(self) -> int | None:
+        """The checksum in the journal."""
+        return self.checksum
+
+    @property
+    def nbytes(self) -> float:
+        """The sizes of the files."""
+        return float(sum(self.sizes.values()))
+
+    def stamp(self) -> tuple[int, ...]:
+        """Sizes and times of the files."""
+        facts = [os.stat(self.folder / name) for name in self.files.values()]
+        return tuple(number for fact in facts for number in (fact.st_size, fact.st_mtime_ns))
+
+    def read(self, verify: bool) -> Any:
+        """Map the files; with ``verify``, compare their checksum with the journal."""
+        arrays = {key: self._mapped(key) for key in self.files}
+        if verify and checksum_of(arrays) != self.checksum:
+            raise BlockError(f"{self.name} was changed since it was written: its checksum differs; write it again")
+        if "dense" in arrays:
+            return arrays["dense"]
+        X = sp.csr_array((self.n_rows, self.n_columns))
+        X.data, X.indices, X.indptr = (arrays[key] for key in ("data", "indices", "indptr"))
+        if verify:
+            X.check_format(full_check=True)
+        X.has_canonical_format = True  # write_blocks saw to it
+        return X
+
+    def _mapped(self, key: str) -> Array:
+        path = self.folder / self.files[key]
+        try:
+            size = os.stat(path).st_size
+        except FileNotFoundError:
+            raise BlockError(f"{self.name} is missing: there is no file {path}") from None
+        if size != self.sizes[key]:
+            raise BlockError(f"{self.name} is truncated or changed: {path} has {size} bytes, not {self.sizes[key]}")
+        found = np.load(path, mmap_mode="r", allow_pickle=False)
+        return found.view(np.ndarray)  # a plain view: memmap objects are slow to slice
+
+
+def write_blocks(
+    path: Any, X: Any, y: Any = None, sample_weight: Any = None, rows_per_block: int | None = None
+) -> Path:
+    """Write blocks of rows to a folder, which ``csr.Linear(path)`` reads without loading it into memory.
+
+    If the folder has some of the blocks from an interrupted call, these are compared with the new ones and not written
+    again.
+
+    Parameters
+    ----------
+    path : path of a folder
+        Made if it does not exist.
+    X : matrix, or iterable of blocks
+        A dense or scipy.sparse matrix, which is split; or an iterable of matrices, of pairs (X, y) or of triples (X, y,
+        sample_weight).
+    y, sample_weight : array, optional
+        Labels and weights of all rows, if X is a matrix. Labels are numbers or strings.
+    rows_per_block : int, optional
+        The size of the blocks if X is a matrix; by default about 32 MB each.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> import cvxstructreg as csr
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = csr.io.write_blocks(folder.name, np.arange(8.0).reshape(4, 2), y=[0, 1, 1, 0], rows_per_block=3)
+    >>> blocks = csr.RowBlocks(path)
+    >>> blocks.shape, blocks.n_blocks, blocks.y.tolist()
+    ((4, 2), 2, [0, 1, 1, 0])
+    >>> folder.cleanup()
+    """
+    folder = Path(path)
+    folder.mkdir(parents=True, exist_ok=True)
+    finished = _journal(folder)
+    lines: list[dict[str, Any]] = []
+    totals: Any = None
+    for number, (block, labels, weights) in enumerate(_blocks_of(X, y, sample_weight, rows_per_block)):
+        name = f"block {number}"
+        if lines and block.shape[1] != lines[0]["shape"][1]:
+            raise ValueError(f"{name} has {block.shape[1]} columns, but the first has {lines[0]['shape'][1]}")
+        extra = {"y": labels, "weight": weights}
+        arrays = {key: _plain(value, name) for key, value in extra.items() if value is not None}
+        for key, value in arrays.items():
+            if len(value) != block.shape[0]:
+                raise ValueError(f"{name} has {block.shape[0]} rows, but {key} has {len(value)} entries")
+        data = arrays_of(block)
+        line: dict[str, Any] = {"number": number, "shape": list(block.shape), "checksum": checksum_of(data)}
+        line["extra"] = checksum_of(arrays)
+        if number < len(finished):
+            if any(finished[number][key] != value for key, value in line.items()):
+                raise ValueError(f"{folder} has another {name} from an earlier call; choose an empty folder")
+            line = finished[number]
+        else:
+            line["files"] = _write_arrays(folder, number, {**data, **arrays})
+            with open(folder / JOURNAL, "a", encoding="utf-8") as journal:
+                journal.write(json.dumps(line) + "\n")
+        lines.append(line)
+        more = kernels.statistics(block)
+        totals = more if totals is None else tuple(a + b for a, b in zip(totals, more, strict=True))
+    if totals is None:
+        raise ValueError("X has no blocks")
+    if len(lines) < len(finished):
+        raise ValueError(f"{folder} has {len(finished)} blocks from an earlier call, but X only {len(lines)}")
+    _write_end(folder, lines, totals)
+    return folder
+
+
+def open_directory(folder: Path) -> Opened:
+    """The blocks of a folder made by :func:`write_blocks`."""
+    try:
+        end = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        begun = " is incomplete: call write_blocks again" if (folder / JOURNAL).exists() else " was not made by it"
+        raise FileNotFoundError(f"no {COMPLETE} in {folder}: the folder{begun}") from None
+    lines = _journal(folder)
+    if len(lines) != end["n_blocks"] or _checksum_of_journal(lines) != end["checksum"]:
+        raise BlockError(f"{folder / JOURNAL} was changed since it was written; write the blocks again")
+    blocks = [_file_block(folder, line) for line in lines]
+    labels, weights = (joined([_extra(folder, line, key) for line in lines]) for key in ("y", "weight"))
+    statistics = None
+    if (folder / COLUMNS).exists() and zlib.crc32((folder / COLUMNS).read_bytes()) == end["columns"]:
+        with np.load(folder / COLUMNS, allow_pickle=False) as stored:
+            statistics = stored["sums"], stored["squares"], stored["counts"]
+    sparse = any("data" in line["files"] for line in lines)
+    return Opened(blocks, y=labels, sample_weight=weights, sparse=sparse, statistics=statistics)
+
+
+def _blocks_of(X: Any, y: Any, weights: Any, rows: int | None) -> Iterator[tuple[Any, Any, Any]]:
+    """All blocks with their labels and weights."""
+    if not (isinstance(X, np.ndarray) or sp.issparse(X)):
+        if y is not None or weights is not None or rows is not None:
+            raise ValueError(
+                "y, sample_weight and rows_per_block are for a matrix X; pass blocks (X, y, sample_weight)"
+            )
+        for number, item in enumerate(X):
+            given = item if isinstance(item, tuple) else (item,)
+            block, labels, its_weights = (*given, None, None)[:3]
+            yield _checked(block, f"block {number}"), labels, its_weights
+        return
+    n, whole = X.shape[0], sp.csr_array(X) if sp.issparse(X) else X
+    if rows is None:
+        size = 12.0 * whole.nnz if sp.issparse(whole) else 8.0 * whole.size
+        rows = max(1, int(n * min(1.0, BLOCK_BYTES / max(size, 1.0))))
+    if rows < 1:
+        raise ValueError(f"rows_per_block must be positive, got {rows}")
+    for first in range(0, n, rows):
+        part = slice(first, first + rows)
+        some = (None if values is None else np.asarray(values)[part] for values in (y, weights))
+        yield _checked(whole[part], f"block {first // rows}"), *some
+
+
+def _checked(block: Any, name: str) -> Any:
+    X = as_block(block)
+    if not np.isfinite(X.data if sp.issparse(X) else X).all():
+        raise BlockError(f"{name} contains NaN or infinite values; impute or drop them first")
+    return X
+
+
+def _plain(values: Any, name: str) -> Array:
+    array = np.asarray(values)
+    if array.dtype.kind not in "biufUS":
+        raise TypeError(f"labels and weights of {name} must be numbers or strings, got dtype {array.dtype}")
+    return array
+
+
+def _write_arrays(folder: Path, number: int, arrays: dict[str, Any]) -> dict[str, list[Any]]:
+    """Write the arrays of a block; return the names and sizes of the files."""
+    files = {}
+    for key, array in arrays.items():
+        name = f"{number:05d}.{key}.npy"
+        with _replacing(folder / name, f"block {number}") as file:
+            np.save(file, array, allow_pickle=False)
+        files[key] = [name, os.stat(folder / name).st_size]
+    return files
+
+
+class _replacing:  # noqa: N801
+    """A file that gets its name when it is complete; removed if that fails."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        self.path, self.what = path, what
+        self.partial = path.with_name(path.name + ".part")
+
+    def __enter__(self) -> Any:
+        self.file = open(self.partial, "wb")
+        return self.file
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        try:
+            if error is None:
+                self.file.flush()
+                os.fsync(self.file.fileno())
+        except OSError as failed:
+            error = failed
+        self.file.close()
+        if error is None:
+            os.replace(self.partial, self.path)
+            return
+        self.partial.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            remedy = "the blocks before it are kept; make room and call write_blocks again"
+            raise OSError(error.errno, f"{self.what} cannot be written to {self.path.parent}: {error}; {remedy}")
+
+
+def _journal(folder: Path) -> list[dict[str, Any]]:
+    """The lines of the finished blocks, in order; an incomplete last line is dropped."""
+    path = folder / JOURNAL
+    if not path.exists():
+        return []
+    lines: list[dict[str, Any]] = []
+    text = path.read_bytes()
+    kept = text[: text.rfind(b"\n") + 1]
+    if kept != text:
+        path.write_bytes(kept)
+    for line in kept.decode("utf-8").splitlines():
+        try:
+            lines.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            raise BlockError(f"{path} was changed since it was written; write the blocks again") from error
+    return lines
+
+
+def _write_end(folder: Path, lines: Iterable[dict[str, Any]], totals: Any) -> None:
+    lines = list(lines)
+    with _replacing(folder / COLUMNS, COLUMNS) as file:
+        np.savez(file, sums=totals[0], squares=totals[1], counts=totals[2])
+    end = {
+        "n_blocks": len(lines),
+        "n_rows": sum(line["shape"][0] for line in lines),
+        "checksum": _checksum_of_journal(lines),
+        "columns": zlib.crc32((folder / COLUMNS).read_bytes()),
+    }
+    with _replacing(folder / COMPLETE, COMPLETE) as file:
+        file.write(json.dumps(end).encode())
+
+
+def _checksum_of_journal(lines: list[dict[str, Any]]) -> int:
+    return zlib.crc32(json.dumps(lines, sort_keys=True).encode())
+
+
+def _file_block(folder: Path, line: dict[str, Any]) -> FileBlock:
+    files = {key: found for key, found in line["files"].items() if key not in ("y", "weight")}
+    name = f"block {line['number']} of {folder}"
+    names, sizes = ({key: found[i] for key, found in files.items()} for i in (0, 1))
+    n_rows, n_columns = line["shape"]
+    return FileBlock(name, n_rows, n_columns, folder, names, sizes, line["checksum"])
+
+
+def _extra(folder: Path, line: dict[str, Any], key: str) -> Array | None:
+    if key not in line["files"]:
+        return None
+    path = folder / line["files"][key][0]
+    try:
+        return np.asarray(np.load(path, allow_pickle=False))
+    except (OSError, ValueError) as error:
+        raise BlockError(f"{key} of block {line['number']} of {folder} cannot be read: {error}") from error

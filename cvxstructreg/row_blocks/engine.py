@@ -1,0 +1,100 @@
+"""Engines: how the blocks of a pass are processed. A pass is a map over blocks plus a sum in their order."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+#: Threads at most, unless the user asks for more: beyond this, reading the files is the limit.
+MOST_THREADS = 8
+
+
+class Engine:
+    """Processes one block after the other in this process."""
+
+    name = "serial"
+    #: Whether the blocks are in the memory of other processes, so that collecting them here should be avoided.
+    remote = False
+
+    def map(self, function: Callable[..., Any], shared: tuple[Any, ...], jobs: Iterable[tuple[Any, ...]]) -> Any:
+        """Yield ``function(*shared, *job)`` for all jobs, in their order."""
+        return (function(*shared, *job) for job in jobs)
+
+    def prepare(self, blocks: list[Any]) -> list[Any]:
+        """Bring the blocks to where they are processed; called once."""
+        return blocks
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class Threads(Engine):
+    """Several threads of this process. Reading files, and products of sparse and dense matrices, run in parallel."""
+
+    name = "threads"
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or min(MOST_THREADS, os.cpu_count() or 1)
+
+    def map(
+        self, function: Callable[..., Any], shared: tuple[Any, ...], jobs: Iterable[tuple[Any, ...]]
+    ) -> Iterator[Any]:
+        """Keep a few blocks in flight, so that results which wait for their turn take little memory."""
+        with ThreadPoolExecutor(self.workers) as pool:
+            waiting: deque[Any] = deque()
+            try:
+                for job in jobs:
+                    waiting.append(pool.submit(function, *shared, *job))
+                    if len(waiting) > self.workers:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                for future in waiting:
+                    future.cancel()
+
+    def __repr__(self) -> str:
+        return f"Threads({self.workers})"
+
+
+class Joblib(Engine):
+    """The workers of joblib: processes, or whatever ``joblib.parallel_config`` selects."""
+
+    name = "joblib"
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or -1
+
+    def map(
+        self, function: Callable[..., Any], shared: tuple[Any, ...], jobs: Iterable[tuple[Any, ...]]
+    ) -> Iterator[Any]:
+        """Results as joblib returns them, in order."""
+        from joblib import Parallel, delayed
+
+        run = Parallel(n_jobs=self.workers, return_as="generator")
+        yield from run(delayed(function)(*shared, *job) for job in jobs)
+
+    def __repr__(self) -> str:
+        return f"Joblib({self.workers})"
+
+
+def as_engine(engine: Any, remote: bool = False) -> Engine:
+    """The engine for a name, a Dask client or an engine; by default threads, or Dask for data on a Dask cluster."""
+    if isinstance(engine, Engine):
+        return engine
+    if engine is None:
+        engine = "dask" if remote else "threads" if (os.cpu_count() or 1) > 1 else "serial"
+    if engine == "serial":
+        return Engine()
+    if engine == "threads":
+        return Threads()
+    if engine == "joblib":
+        return Joblib()
+    if engine == "dask" or type(engine).__module__.split(".")[0] == "distributed":
+        from cvxstructreg.row_blocks.dask_engine import Dask
+
+        return Dask(None if engine == "dask" else engine)
+    raise ValueError(f"engine must be 'serial', 'threads', 'joblib', 'dask' or a Dask client, got {engine!r}")

@@ -1,0 +1,145 @@
+"""What is computed from one block in a pass. All functions can be sent to other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.row_blocks.block import Block, arrays_of, checksum_of
+
+#: A kernel takes the matrix of a block, then the arguments of the pass, then the rows of arrays that belong to it.
+Kernel = Callable[..., Any]
+#: Rows of a sparse block that are made dense at a time.
+ROWS_AT_ONCE = 2048
+#: From this part of nonzero entries on, a Gram matrix is computed from dense rows.
+DENSE_FROM = 0.1
+
+
+class Seen:
+    """The number of rows of a block, its stamp and (in a first pass) its checksum, next to a result."""
+
+    def __init__(self, n_rows: int, stamp: tuple[int, ...], checksum: int | None, result: Any) -> None:
+        self.n_rows, self.stamp, self.checksum, self.result = n_rows, stamp, checksum, result
+
+
+def perform(kernel: Kernel, shared: tuple[Any, ...], first: bool, block: Block, own: tuple[Any, ...]) -> Seen:
+    """Read a block and apply the kernel to it."""
+    X = block.load(first)
+    checksum = None
+    if first:
+        stored = block.stored_checksum  # verified by ``load``
+        checksum = checksum_of(arrays_of(X)) if stored is None else stored
+    return Seen(X.shape[0], block.stamp(), checksum, kernel(X, *shared, *own))
+
+
+def whole(X: Any) -> Any:
+    """The block itself."""
+    return X
+
+
+def times(X: Any, theta: Array) -> Array:
+    """X theta."""
+    return np.asarray(X @ theta)
+
+
+def pull(X: Any, u: Array) -> Array:
+    """X'u."""
+    return np.asarray(X.T @ u)
+
+
+def absolute_times(X: Any, theta: Array) -> Array:
+    """|X| theta."""
+    return np.asarray(abs(X) @ theta)
+
+
+def absolute_pull(X: Any, u: Array) -> Array:
+    """|X|'u."""
+    return np.asarray(abs(X).T @ u)
+
+
+def squared_pull(X: Any, u: Array) -> Array:
+    """The squares of X, transposed, times u."""
+    return np.asarray((X.multiply(X) if sp.issparse(X) else X**2).T @ u)
+
+
+def bent_pull(X: Any, p: Array, shift: float, weights: Array) -> Array:
+    """X'(weights * (X p + shift))."""
+    images = np.asarray(X @ p)
+    images += shift
+    images *= weights
+    return np.asarray(X.T @ images)
+
+
+def columns(X: Any, chosen: Any) -> Any:
+    """Some columns, as CSC or dense."""
+    return sp.csc_array(X[:, chosen]) if sp.issparse(X) else np.asfortranarray(X[:, chosen])
+
+
+def some_rows(X: Any, count: int) -> Any:
+    """``count`` rows, spread evenly over the block."""
+    rows = np.unique(np.linspace(0, X.shape[0] - 1, min(count, X.shape[0])).astype(np.int64))
+    return rows, X[rows]
+
+
+def statistics(X: Any) -> tuple[Array, Array, Array]:
+    """The sums, sums of squares and numbers of nonzero entries of all columns."""
+    if not sp.issparse(X):
+        return X.sum(axis=0), np.einsum("ij,ij->j", X, X), np.full(X.shape[1], float(X.shape[0]))
+    d = X.shape[1]
+    sums = np.bincount(X.indices, weights=X.data, minlength=d).astype(float)
+    squares = np.bincount(X.indices, weights=X.data**2, minlength=d).astype(float)
+    return sums, squares, np.bincount(X.indices, minlength=d).astype(float)
+
+
+def centred_squares(X: Any, means: Array) -> Array:
+    """sum_i (X_ij - mean_j)^2 for all columns."""
+    total = np.zeros(X.shape[1])
+    for first in range(0, X.shape[0], ROWS_AT_ONCE):
+        rows = X[first : first + ROWS_AT_ONCE]
+        centred = (rows.toarray() if sp.issparse(rows) else rows) - means
+        total += np.einsum("ij,ij->j", centred, centred)
+    return total
+
+
+def second_order(X: Any, theta: Array, b: Array, losses: Any) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """Scores, slopes and curvatures of the rows at (theta, b), and X'g, X'h and X'diag(h)X.
+
+    ``losses`` are the parts of the losses that belong to these rows, each with its strength.
+    """
+    z = np.asarray(X @ theta) + b
+    g = sum((scale * loss.grad(z) for scale, loss in losses), np.zeros_like(z))
+    h = sum((scale * loss.hess_diag(z) for scale, loss in losses), np.zeros_like(z))
+    return z, g, h, np.asarray(X.T @ g), np.asarray(X.T @ h), weighted_gram(X, h[:, 0])
+
+
+def second_order_on(X: Any, chosen: Any, w: Array, b: Array, losses: Any) -> tuple[Array, ...]:
+    """The same for a few columns C of X, with weights w on them: C w, slopes, curvatures, X'g, C'h and C'diag(h)C."""
+    C = X[:, chosen]
+    images = np.asarray(C @ w)
+    z = images + b
+    g = sum((scale * loss.grad(z) for scale, loss in losses), np.zeros_like(z))
+    h = sum((scale * loss.hess_diag(z) for scale, loss in losses), np.zeros_like(z))
+    return images, g, h, np.asarray(X.T @ g), np.asarray(C.T @ h), weighted_gram(C, h[:, 0])
+
+
+def weighted_gram(X: Any, h: Array) -> Array:
+    """X'diag(h)X as a dense matrix."""
+    if sp.issparse(X) and X.nnz < DENSE_FROM * X.shape[0] * X.shape[1]:
+        scaled = sp.csr_array((X.data * np.repeat(h, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape)
+        return np.asarray((X.T @ scaled).toarray())
+    total = np.zeros((X.shape[1], X.shape[1]))
+    roots = np.sqrt(np.maximum(h, 0.0))[:, None]
+    for first in range(0, X.shape[0], ROWS_AT_ONCE):
+        rows = X[first : first + ROWS_AT_ONCE]
+        scaled = roots[first : first + ROWS_AT_ONCE] * (rows.toarray() if sp.issparse(rows) else rows)
+        total += scaled.T @ scaled
+    return total
+
+
+def survey(X: Any) -> tuple[tuple[int, int], bool, tuple[Array, Array, Array]]:
+    """The shape, whether the block is sparse, and the statistics of its columns."""
+    return X.shape, bool(sp.issparse(X)), statistics(X)

@@ -1,0 +1,82 @@
+"""What is known about a design in blocks without another pass: the last products, and columns in memory.
+
+Threads may share a design. So each cache is read once and replaced as a whole.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.numerics.arrays import Array
+
+#: Products of each kind that are kept.
+LATEST = 3
+#: Two dual points are the same up to this relative difference: the round-off of one function of the scores.
+SAME = 4.0 * float(np.finfo(float).eps)
+
+#: Products with what was multiplied, the latest last.
+Products = tuple[tuple[Array, Array], ...]
+#: The numbers of columns, and the columns.
+Kept = tuple[Any, Any]
+NOTHING: Kept = (np.zeros(0, dtype=np.int64), None)
+
+
+class Known:
+    """The latest products X theta and X'u, some columns of X, and the whole X if it was collected."""
+
+    def __init__(self) -> None:
+        self._scores: Products = ()
+        self._pulls: Products = ()
+        self.kept: Kept = NOTHING
+        self.whole: Any = None
+
+    def scores(self, theta: Array) -> Array | None:
+        """X theta if it can be had without a pass."""
+        for given, found in self._scores:
+            if np.array_equal(given, theta):
+                return found
+        if self.whole is not None:
+            return np.asarray(self.whole @ theta)
+        numbers, columns = self.kept
+        used = np.flatnonzero(theta.any(axis=1))
+        if columns is None or not np.isin(used, numbers).all():
+            return None
+        return np.asarray(columns @ theta[numbers])
+
+    def keep_scores(self, theta: Array, scores: Array) -> None:
+        """Keep a product X theta."""
+        self._scores = (*self._scores[1 - LATEST :], (theta.copy(), np.array(scores)))
+
+    def pull(self, u: Array) -> Array | None:
+        """X'u if it can be had without a pass."""
+        for given, found in self._pulls:
+            if given.shape == u.shape and bool(np.all(np.abs(given - u) <= SAME * np.abs(u))):
+                return found
+        return None if self.whole is None else np.asarray(self.whole.T @ u)
+
+    def keep_pull(self, u: Array, pulled: Array) -> None:
+        """Keep a product X'u."""
+        self._pulls = (*self._pulls[1 - LATEST :], (u.copy(), np.array(pulled)))
+
+    def keep_columns(self, kept: Kept, numbers: Any, columns: Any) -> Kept:
+        """Keep the columns ``kept`` and more columns, in place of those that are in memory now."""
+        before, some = kept
+        if some is None:
+            self.kept = np.asarray(numbers), columns
+        elif sp.issparse(columns):
+            self.kept = np.concatenate([before, numbers]), sp.hstack([some, columns], format="csc")
+        else:
+            self.kept = np.concatenate([before, numbers]), np.asfortranarray(np.hstack([some, columns]))
+        return self.kept
+
+
+def picked(kept: Kept, chosen: Any) -> Any:
+    """Columns that are in memory, in the given order."""
+    numbers, columns = kept
+    if np.array_equal(chosen, numbers):
+        return columns
+    order = np.argsort(numbers, kind="stable")
+    return columns[:, order[np.searchsorted(numbers, chosen, sorter=order)]]

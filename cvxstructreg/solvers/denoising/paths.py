@@ -1,0 +1,78 @@
+"""The edges of a chain, a grid or a volume as sets of paths that share no node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cvxstructreg.numerics.arrays import Array
+
+#: Distinct distances between the numbers of neighbours: one for a chain, two for an image, three for a volume.
+MOST_DIRECTIONS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Paths that share no node and cover all: nodes in order, the start of each path, and the edge to the next node.
+
+    ``edges[e]`` is the row of K between order[e] and order[e + 1], -1 at the end of a path, and ``signs[e]`` is +1 if
+    this row is (w_order[e] - w_order[e + 1]) times its weight.
+    """
+
+    order: np.ndarray
+    starts: np.ndarray
+    edges: np.ndarray
+    signs: Array
+    sizes: Array
+
+    def strengths(self, weights: Array) -> Array:
+        """The strength of each edge for weights of the rows of K; 0 at the end of a path."""
+        return np.where(self.edges >= 0, weights[self.edges] * self.sizes, 0.0)
+
+
+def directions(K: Any) -> list[Paths] | None:
+    """The rows of K by the distance of their two nodes; None if some row is no difference, or there are too many.
+
+    All edges (i, i + o) with one distance o form paths i, i + o, i + 2 o, ... that share no node.
+    """
+    K = K.tocsr()
+    if K.shape[0] == 0 or np.any(np.diff(K.indptr) != 2):
+        return None
+    pairs, values = K.indices.reshape(-1, 2).astype(np.int64), K.data.reshape(-1, 2)
+    if np.any(values[:, 0] != -values[:, 1]) or np.any(values[:, 0] == 0) or np.any(pairs[:, 0] == pairs[:, 1]):
+        return None
+    flipped = pairs[:, 0] > pairs[:, 1]
+    first, second = np.where(flipped, pairs[:, 1], pairs[:, 0]), np.where(flipped, pairs[:, 0], pairs[:, 1])
+    values_first = np.where(flipped, values[:, 1], values[:, 0])
+    distance = second - first
+    parts: list[Paths] = []
+    rest = np.arange(len(first))
+    while rest.size:
+        same = distance[rest] == distance[rest[0]]
+        chosen = rest[same]
+        paths = _paths(K.shape[1], int(distance[rest[0]]), first[chosen], chosen, values_first[chosen])
+        if paths is None or len(parts) == MOST_DIRECTIONS:
+            return None
+        parts.append(paths)
+        rest = rest[~same]
+    return parts
+
+
+def _paths(n: int, offset: int, first: np.ndarray, rows: np.ndarray, values: Array) -> Paths | None:
+    """The paths over the edges (i, i + offset) for i in ``first``; None if an edge is there twice."""
+    edge = np.full(n, -1, dtype=np.int64)
+    edge[first] = rows
+    if np.count_nonzero(edge >= 0) < len(first):
+        return None
+    # nodes by their remainder, so that i + offset follows i
+    nodes = np.arange(n, dtype=np.int64)
+    order = np.lexsort((nodes // offset, nodes % offset)) if offset > 1 else nodes
+    edges = edge[order]
+    last = edges < 0
+    starts = np.concatenate([[0], np.flatnonzero(last) + 1])
+    value = np.zeros(n)
+    value[first] = values
+    signs = np.sign(value[order])
+    return Paths(order, starts, edges, signs, np.abs(value[order]))

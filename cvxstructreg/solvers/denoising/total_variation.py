@@ -1,0 +1,236 @@
+"""Total variation denoising: squared loss, X = I, and absolute differences over the edges of chains or grids.
+
+The edges of each direction form paths (:mod:`~cvxstructreg.solvers.denoising.paths`). With u_o = K_o'q_o for the edges
+of direction o, the dual problem is
+
+    minimize  1/2 sum_i (sum_o u_oi - s_i y_i)^2 / s_i      over all |q_o| <= lam_o
+
+and the minimum over one u_o, with the others fixed, is the exact solution of chains. One direction is solved in a
+single step. Several are minimised in turn, with momentum that is dropped when the dual objective falls. A ridge changes
+s and y. L1 of equal weights is a threshold after the last step if all s_i are equal (Friedman et al. 2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.core.model import Model
+from cvxstructreg.core.problem import Problem
+from cvxstructreg.forms.normal_form import NormalForm, Piece
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime import deadline
+from cvxstructreg.solvers.denoising.paths import Paths, directions
+from cvxstructreg.solvers.iterate import Iterate
+from cvxstructreg.solvers.needs import Need, OneLoss
+from cvxstructreg.solvers.solver import AS_GIVEN, Solver
+
+#: Rounds over all directions between two iterates.
+ROUNDS = 5
+#: Iterates at the most.
+MOST_ITERATES = 4_000
+
+
+@dataclass(frozen=True)
+class Identity(Need):
+    """X = I: the scores are the weights."""
+
+    def __str__(self) -> str:
+        return "X = I"
+
+    def missing(self, problem: Problem) -> str | None:
+        """Another design matrix, or an intercept that the penalty does not make superfluous."""
+        if problem.given.kernel is not None or not is_identity(problem.given):
+            return "only the identity as design matrix is supported"
+        parts = problem.normal_form
+        if problem.given.intercept and (parts.separable is not None or parts.weight_forms):
+            return "an intercept is not supported beside L1 or quadratic terms; pass intercept=False"
+        return None
+
+
+@dataclass(frozen=True)
+class SquaredLoss(Need):
+    """A loss with constant curvature on every row."""
+
+    def __str__(self) -> str:
+        return "the squared loss on all rows"
+
+    def missing(self, problem: Problem) -> str | None:
+        """Another loss, missing rows, or rows of weight zero."""
+        parts = problem.normal_form
+        pieces = parts.score_pieces
+        if len(pieces) != 1 or not isinstance(pieces[0].atom, Loss) or not pieces[0].atom.has_constant_curvature:
+            return "only the squared loss is supported"
+        if pieces[0].K is not None or not np.all(pieces[0].atom.sample_weight > 0):
+            return "every row must have a target, with a positive sample weight"
+        if parts.score_forms:
+            return "quadratic terms of the scores are not supported"
+        return None
+
+
+@dataclass(frozen=True)
+class Differences(Need):
+    """One term of absolute differences over a chain or grid, and perhaps a ridge, and L1 of equal weights."""
+
+    def __str__(self) -> str:
+        return "absolute differences over a chain, grid or volume, with a ridge and L1 of equal weights"
+
+    def missing(self, problem: Problem) -> str | None:
+        """Other terms, or edges that are no paths."""
+        parts = problem.normal_form
+        piece = parts.weight_pieces[0] if len(parts.weight_pieces) == 1 else None
+        absolute = piece is not None and piece.atom.can("separable") and not piece.atom.separable().bounded
+        if piece is None or not absolute or not sp.issparse(piece.K) or _paths_of(piece) is None:
+            return f"{self}: there is no other term, and each edge joins two weights a few fixed distances apart"
+        if any(scaled.form.diagonal is None for scaled in parts.weight_forms):
+            return "only a ridge is supported beside the differences"
+        part = parts.separable
+        if part is None:
+            return None
+        if part.bounded or np.ptp(part.weights) > 0 or np.ptp(_curvatures(parts)) > 0:
+            return "L1 is supported only with equal weights, equal sample weights and no bounds"
+        return None
+
+
+def is_identity(model: Model) -> bool:
+    """Whether the design matrix is the identity; kept with the model."""
+    known = model.__dict__
+    if "_is_identity" not in known:
+        X: Any = model.design
+        n, d = X.shape
+        if n != d:
+            known["_is_identity"] = False
+        elif sp.issparse(X):
+            X = X.tocsr()
+            diagonal = X.nnz == n and np.array_equal(X.indices, np.arange(n)) and np.all(np.diff(X.indptr) == 1)
+            known["_is_identity"] = bool(diagonal and np.all(X.data == 1.0))
+        else:
+            known["_is_identity"] = bool(np.all(np.diagonal(X) == 1.0) and np.count_nonzero(X) == n)
+    return bool(known["_is_identity"])
+
+
+def _paths_of(piece: Piece) -> list[Paths] | None:
+    """The paths of the edges, kept with the piece."""
+    if "_paths" not in piece.__dict__:
+        object.__setattr__(piece, "_paths", directions(piece.K))
+    found: list[Paths] | None = piece.__dict__["_paths"]
+    return found
+
+
+def _curvatures(parts: NormalForm) -> Array:
+    """s_i of the loss and the ridge together, of shape (n, 1)."""
+    piece, d = parts.score_pieces[0], parts.model.n_weights
+    total: Array = piece.scale * piece.atom.hess_diag(np.zeros(parts.shape))[:, :1]
+    for scaled in parts.weight_forms:
+        assert scaled.form.diagonal is not None
+        total = total + 2.0 * scaled.scale * np.broadcast_to(scaled.form.diagonal, (d,))[:, None]
+    return total
+
+
+class Denoising:
+    """One problem: curvatures s, targets y with a ridge folded in, edges by direction, and dual points."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, self.parts = problem, problem.normal_form
+        self.loss, self.edges = self.parts.score_pieces[0], self.parts.weight_pieces[0]
+        self.s = _curvatures(self.parts)[:, 0]
+        slope = self.loss.grad(np.zeros(self.parts.shape))
+        self.y = -slope / self.s[:, None]
+        found = _paths_of(self.edges)
+        assert found is not None
+        self.paths = found
+        weights = self.edges.scale * np.broadcast_to(self.edges.atom.separable().weights, (self.edges.K.shape[0], 1))
+        self.strengths = [paths.strengths(weights[:, 0]) for paths in self.paths]
+        self.threshold = 0.0 if self.parts.separable is None else float(np.ravel(self.parts.separable.weights)[0])
+
+    def step(self, column: int, others: Array, direction: int) -> tuple[Array, Array]:
+        """The minimum over one direction: (x, u), given the sum of the other u."""
+        from cvxstructreg.solvers.denoising.compiled_chain import denoise_chains
+
+        paths = self.paths[direction]
+        v = self.y[:, column] - others / self.s
+        x = np.empty_like(v)
+        denoise_chains(paths.order, paths.starts, self.strengths[direction], v, self.s, x)
+        return x, self.s * (v - x)
+
+    def dual_value(self, column: int, total: Array) -> float:
+        """The part of the dual objective that a sum of all u has."""
+        return float(np.dot(total, self.y[:, column]) - 0.5 * np.dot(total, total / self.s))
+
+    def iterate(self, weights: list[Array], flows: list[list[Array]], tol: float, last: bool) -> Iterate:
+        """The point with its dual point: multipliers of the edges, and of the loss so that both are in balance."""
+        from cvxstructreg.solvers.denoising.compiled_chain import flows as summed
+
+        x = np.column_stack(weights)
+        q = np.zeros((self.edges.K.shape[0], x.shape[1]))
+        for column, parts in enumerate(flows):
+            for paths, strengths, u in zip(self.paths, self.strengths, parts, strict=True):
+                along = np.zeros(len(u))
+                summed(paths.order, paths.starts, strengths, u, along)
+                inner = paths.edges >= 0
+                q[paths.edges[inner], column] = (along * paths.signs)[inner] / paths.sizes[inner]
+        absorbed = self.edges.adjoint(q) + self.parts.quadratic_grad(x)
+        if self.parts.separable is not None:
+            x = np.sign(x) * np.maximum(np.abs(x) - self.threshold / self.s[:, None], 0.0)
+            slope = self.loss.grad(x)
+            absorbed = self.edges.adjoint(q) + self.parts.quadratic_grad(x)
+            absorbed = absorbed + self.parts.separable.absorb(-slope - absorbed)
+        dual = {self.loss.number: -absorbed, self.edges.number: q}
+        b = np.zeros(x.shape[1])
+        promising = None if len(self.paths) == 1 else self._gap(x, dual) <= tol * abs(self.problem.value_at(x, b))
+        return Iterate(x, b, dual, exhausted=last, promising=promising)
+
+    def _gap(self, x: Array, dual: dict[int, Array]) -> float:
+        """The duality gap without the cost of round-off."""
+        quadratic = self.parts.quadratic_value_and_grad(x)[0]
+        value = self.problem.value_at(x, np.zeros(x.shape[1]))
+        return value + self.loss.conj(dual[self.loss.number]) + quadratic
+
+
+def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
+    """Minimise over the edges of one direction after the other."""
+    function = Denoising(problem)
+    k, n, several = problem.n_outputs, problem.model.n_weights, len(function.paths) > 1
+    flows = [[np.zeros(n) for _ in function.paths] for _ in range(k)]
+    ahead = [[u.copy() for u in parts] for parts in flows]
+    weights = [np.zeros(n) for _ in range(k)]
+    sizes, values = np.ones(k), np.full(k, -np.inf)
+    for count in range(1, MOST_ITERATES + 1):
+        for _ in range(ROUNDS if several else 1):
+            for column in range(k):
+                deadline.check()
+                weights[column] = _round(function, column, flows[column], ahead[column], sizes, values)
+        yield function.iterate(weights, flows, tol, last=not several or count == MOST_ITERATES)
+
+
+def _round(
+    function: Denoising, column: int, flows: list[Array], ahead: list[Array], sizes: Array, values: Array
+) -> Array:
+    """One minimisation over each direction, from the points ``ahead``, which are then moved on."""
+    total = np.sum(ahead, axis=0)
+    moved = []
+    x = np.zeros(0)
+    for direction, old in enumerate(ahead):
+        total = total - old
+        x, u = function.step(column, total, direction)
+        moved.append(u)
+        total = total + u
+    value = function.dual_value(column, total)
+    if value < values[column]:
+        sizes[column] = 1.0
+    following = 0.5 * (1.0 + float(np.sqrt(1.0 + 4.0 * sizes[column] ** 2)))
+    factor = (sizes[column] - 1.0) / following
+    for direction, u in enumerate(moved):
+        ahead[direction] = u + factor * (u - flows[direction])
+        flows[direction] = u
+    sizes[column], values[column] = following, value
+    return x
+
+
+NEEDS = (Identity(), SquaredLoss(), OneLoss(), Differences())
+SOLVER = Solver("total_variation", run, NEEDS, AS_GIVEN)

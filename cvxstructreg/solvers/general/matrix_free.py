@@ -1,0 +1,162 @@
+"""The augmented Lagrangian of a problem with many weights: products instead of matrices.
+
+Newton systems are solved by conjugate gradients. The preconditioner is the exact matrix of the penalties, which is
+sparse, plus the diagonal of the rest. Where the penalties are separable, it is a diagonal.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import splu
+
+from cvxstructreg.forms.normal_form import NormalForm, Piece
+from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime import deadline
+from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian, RoughTerm, State
+from cvxstructreg.solvers.general.newton_matrix import Hessians
+
+#: Conjugate gradient steps for one Newton step, and the accuracy of its residual: for most steps, and for the last.
+MOST_PRODUCTS, ROUGH_ACCURACY, FINE_ACCURACY = 200, 0.05, 1e-6
+#: The Newton matrix is regularised by this part of the curvature of all rows.
+TINY = 1e-12
+
+
+class MatrixFreeLagrangian(AugmentedLagrangian):
+    """The terms of a problem with sparse or large data."""
+
+    def _data(self) -> Any:
+        X = sp.csr_array(self.problem.model.design)
+        return sp.csr_array(sp.hstack([X, np.ones((X.shape[0], 1))])) if self.problem.model.intercept else X
+
+    def _image(self, piece: Piece) -> Any:
+        if piece.K is None:
+            return self.rows
+        K = piece.K.tocsr() if hasattr(piece.K, "tocsr") else sp.csr_array(piece.K)
+        return sp.csr_array(K @ self.rows)
+
+    def _weight_rows(self, piece: Piece) -> Any:
+        return self._padded(piece.K)
+
+    def _quadratic(self) -> Any:
+        return QuadraticProduct(self.parts, self.rows, self.n_weights)
+
+    def newton_matrix(self, state: State) -> tuple[Any, list[Hessians]]:
+        """The Hessian as an operator, and the Hessians of the rows of smooth terms."""
+        rows = [term.hessians(z) for term, z in zip(self.smooth, state.smooth_scores, strict=True)]
+        return NewtonOperator(self, state, rows), rows
+
+
+class QuadraticProduct:
+    """Q of the quadratic terms, by its products with x."""
+
+    def __init__(self, parts: NormalForm, rows: Any, n_weights: int) -> None:
+        self.parts, self.rows, self.n_weights = parts, rows, n_weights
+
+    def __matmul__(self, x: Array) -> Array:
+        total = np.zeros_like(x)
+        total[: self.n_weights] = self.parts.quadratic_grad(x[: self.n_weights])
+        if self.parts.score_forms:
+            scores = np.asarray(self.rows @ x)
+            total += self.rows.T @ sum(scaled.grad(scores) for scaled in self.parts.score_forms)
+        return total
+
+
+class NewtonOperator:
+    """The generalised Hessian at a point: products with it, and the solution of Newton systems."""
+
+    def __init__(self, function: MatrixFreeLagrangian, state: State, rows: list[Hessians]) -> None:
+        self.function, self.state, self.rows = function, state, rows
+        self.shift = TINY * function.capacity[:, None] + np.finfo(float).tiny
+        self._inverses: list[Any] | None = None
+
+    def product(self, v: Array) -> Array:
+        """H v."""
+        function = self.function
+        total = function.quadratic @ v + self.shift * v
+        for term, h in zip(function.smooth, self.rows, strict=True):
+            dz = np.asarray(term.rows @ v)
+            assert isinstance(h, np.ndarray)
+            total += term.rows.T @ (h * dz if h.ndim == 2 else np.einsum("iab,ib->ia", h, dz))
+        for rough, u in zip(function.rough, self.state.arguments, strict=True):
+            total += rough.adjoint(rough.sigma * rough.dual_set.moved(u, rough.forward(v)))
+        return total
+
+    def precondition(self, r: Array) -> Array:
+        """P^-1 r."""
+        if self._inverses is None:
+            self._inverses = [self._inverse(a) for a in range(self.function.k)]
+        columns = [
+            inverse.solve(r[:, a]) if hasattr(inverse, "solve") else inverse * r[:, a]
+            for a, inverse in enumerate(self._inverses)
+        ]
+        return np.column_stack(columns)
+
+    def _inverse(self, a: int) -> Any:
+        """The inverse of the preconditioner of one output: a diagonal, or a sparse factorisation."""
+        function, k = self.function, self.function.k
+        diagonal = self.shift[:, 0].copy()
+        for term, h in zip(function.smooth, self.rows, strict=True):
+            assert isinstance(h, np.ndarray)
+            diagonal += term.squares.T @ (h[:, 0] if h.ndim == 2 else h[:, a, a])
+        D = function.size
+        matrix = sp.csr_array((D, D))
+        for rough, u in zip(function.rough, self.state.arguments, strict=True):
+            slopes = rough.sigma * rough.dual_set.slopes(u)[0]
+            if rough.of_scores:
+                mixing = (np.eye(k) - 1.0 / k)[a] ** 2 if rough.centred else np.eye(k)[a]
+                diagonal += rough.squares.T @ (slopes @ mixing)
+            elif _is_plain(rough):
+                diagonal += np.bincount(rough.rows.indices, slopes[:, a] * rough.rows.data**2, minlength=D)
+            else:
+                used = np.flatnonzero(slopes[:, a])
+                part = rough.rows[used]
+                matrix = matrix + part.T @ (sp.diags_array(slopes[used, a]) @ part)
+        for scaled in function.parts.weight_forms:
+            form = scaled.form
+            if form.diagonal is None and not form.is_operator and sp.issparse(form.matrix):
+                matrix = matrix + _padded(2.0 * scaled.scale * form.matrix, D)
+            else:
+                diagonal[: function.n_weights] += 2.0 * scaled.scale * form.main_diagonal
+        if matrix.nnz == 0:
+            return 1.0 / diagonal
+        return splu(
+            sp.csc_array(matrix + sp.diags_array(diagonal)),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
+
+    def solve(self, right: Array, accuracy: float = ROUGH_ACCURACY, start: Array | None = None) -> Array:
+        """Conjugate gradients on H x = right, until the residual falls to this part."""
+        x = np.zeros_like(right) if start is None else start
+        r = right.copy() if start is None else right - self.product(start)
+        enough = accuracy**2 * float(np.vdot(right, self.precondition(right)))
+        z = self.precondition(r)
+        p, old = z, float(np.vdot(r, z))
+        for _ in range(MOST_PRODUCTS):
+            if not old > enough or deadline.passed():
+                break
+            product = self.product(p)
+            curvature = float(np.vdot(p, product))
+            if not curvature > 0.0:
+                break
+            step = old / curvature
+            x, r = x + step * p, r - step * product
+            z = self.precondition(r)
+            new = float(np.vdot(r, z))
+            p, old = z + (new / old) * p, new
+        return x
+
+
+def _is_plain(rough: RoughTerm) -> bool:
+    """Whether each row of the map has a single entry."""
+    return bool(rough.rows.nnz == rough.rows.shape[0] and np.all(np.diff(rough.rows.indptr) == 1))
+
+
+def _padded(matrix: Any, size: int) -> sp.csr_array:
+    rows = sp.csr_array(matrix)
+    indptr = np.concatenate([rows.indptr, np.full(size - rows.shape[0], rows.indptr[-1])])
+    return sp.csr_array((rows.data, rows.indices, indptr), shape=(size, size))
