@@ -4,36 +4,67 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from cvxstructreg.certificates.certificate import Certificate, WrongBoundError
+from cvxstructreg.certificates.dual_point import DualPoint
 from cvxstructreg.core.model import Kernel, Linear
 from cvxstructreg.core.objective import Objective, Term
+from cvxstructreg.core.penalty import Penalty
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
+from cvxstructreg.cvx import PlainProblem, UnrecognisedError, from_cvxpy, register
+from cvxstructreg.expressions import FromExpression
 from cvxstructreg.graphs import Graph
-from cvxstructreg.groups import Groups
-from cvxstructreg.losses import Hinge, Logistic, MulticlassHinge, Multinomial, Squared, SquaredHinge
+from cvxstructreg.groups import Groups, TreeGroups
+from cvxstructreg.losses import (
+    Absolute,
+    Cox,
+    Gamma,
+    Hinge,
+    Huber,
+    Logistic,
+    MulticlassHinge,
+    Multinomial,
+    MultiTask,
+    Poisson,
+    Quantile,
+    Squared,
+    SquaredHinge,
+    Tweedie,
+)
 from cvxstructreg.numerics.semidefinite import RepairedGramWarning
 from cvxstructreg.paths import Path, lambda_max, path
 from cvxstructreg.penalties import (
     L1,
+    SLOPE,
+    BlockNorms,
     Box,
     Dissimilarity,
+    ExclusiveLasso,
     FeatureNetwork,
     FusedLasso,
     GroupLasso,
+    HuberDifferences,
+    HuberPenalty,
     Laplacian,
     LatentGroupLasso,
     NonNegative,
+    NuclearNorm,
     Quadratic,
     Ridge,
     RKHSNorm,
+    TotalVariation,
+    TrendFilter,
+    compose,
+    differences,
 )
+from cvxstructreg.row_blocks.block import BlockError, MemoryLimitWarning
+from cvxstructreg.row_blocks.design import RowBlocks
 from cvxstructreg.solvers import InaccurateWarning, NoMinimiserWarning
 from cvxstructreg.solvers.graph_strength import GraphDominatesWarning
-from cvxstructreg.verification import Report, certify, verify
+from cvxstructreg.verification import Diagnosis, Report, certify, diagnose, trace, verify
 from cvxstructreg.warped_kernel import WarpedKernel
 
 if TYPE_CHECKING:
-    from cvxstructreg import conventions, datasets, estimators, metrics, plots
+    from cvxstructreg import conventions, datasets, estimators, io, metrics, plots
     from cvxstructreg.estimators import (
         DissimilaritySVC,
         FeatureNetworkClassifier,
@@ -51,16 +82,28 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+register()  # prob.solve(method="structreg")
+
 __all__ = [
     "L1",
+    "SLOPE",
+    "Absolute",
+    "BlockError",
+    "BlockNorms",
     "Box",
     "Certificate",
+    "Cox",
+    "Diagnosis",
     "Dissimilarity",
     "DissimilaritySVC",
+    "DualPoint",
+    "ExclusiveLasso",
     "FeatureNetwork",
     "FeatureNetworkClassifier",
     "FeatureNetworkClassifierCV",
+    "FromExpression",
     "FusedLasso",
+    "Gamma",
     "Graph",
     "GraphDominatesWarning",
     "GroupLasso",
@@ -70,6 +113,9 @@ __all__ = [
     "GroupLassoRegressorCV",
     "Groups",
     "Hinge",
+    "Huber",
+    "HuberDifferences",
+    "HuberPenalty",
     "InaccurateWarning",
     "Kernel",
     "Laplacian",
@@ -80,33 +126,52 @@ __all__ = [
     "LatentGroupLasso",
     "Linear",
     "Logistic",
+    "MemoryLimitWarning",
     "MixedGraphClassifier",
+    "MultiTask",
     "MulticlassHinge",
     "Multinomial",
     "NoMinimiserWarning",
     "NonNegative",
+    "NuclearNorm",
     "Objective",
     "Path",
+    "Penalty",
+    "PlainProblem",
+    "Poisson",
     "Problem",
     "Quadratic",
+    "Quantile",
     "RKHSNorm",
     "RepairedGramWarning",
     "Report",
     "Ridge",
+    "RowBlocks",
     "Solution",
     "Squared",
     "SquaredHinge",
     "Term",
+    "TotalVariation",
+    "TreeGroups",
+    "TrendFilter",
+    "Tweedie",
+    "UnrecognisedError",
     "WarpedKernel",
     "WrongBoundError",
     "certify",
+    "compose",
     "conventions",
     "datasets",
+    "diagnose",
+    "differences",
     "estimators",
+    "from_cvxpy",
+    "io",
     "lambda_max",
     "metrics",
     "path",
     "plots",
+    "trace",
     "verify",
 ]
 
@@ -125,7 +190,7 @@ _ESTIMATORS = {
     "LaplacianElasticNetRegressorCV",
     "MixedGraphClassifier",
 }
-_PARTS = {"conventions", "datasets", "estimators", "metrics", "plots"}
+_PARTS = {"conventions", "datasets", "estimators", "io", "metrics", "plots"}
 
 
 def __getattr__(name: str) -> Any:

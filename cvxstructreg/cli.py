@@ -43,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     check.add_argument("--method", action="append", choices=METHOD_NAMES, help="only this method (may be repeated)")
     check.add_argument("--solvers", type=_names, metavar="A,B", help="only these solvers, in addition to the reference")
     check.add_argument("--tol", type=_positive, default=1e-6, help="certified relative gap to reach (default 1e-6)")
+    check.add_argument("--quiet", action="store_true", help="print no progress lines")
     check.add_argument("--json", action="store_true", help="print a list of records instead of the table")
     summary = "solve random problems with every solver and compare with textbook formulas"
     add_arguments(commands.add_parser("crosscheck", help=summary, description=DESCRIPTION))
@@ -74,13 +75,12 @@ def _verify(options: argparse.Namespace) -> int:
 
     reports = []
     for method in options.method or METHODS:
-        _progress(f"{method} ...")
         problem = METHODS[method]()
         solvers = options.solvers
         if solvers is not None:
             solvers = [solver.name for solver in registry.accepting(problem) if solver.name in solvers]
-        reports.append(verify(problem, solvers, options.tol, method))
-    _progress("")
+        tell = None if options.quiet else Progress(method)
+        reports.append(verify(problem, solvers, options.tol, method, progress=tell))
     problems = [line for report in reports for line in report.disagreements]
     if options.json:
         print(json.dumps([_finite(record) for report in reports for record in report.records()], indent=2))
@@ -88,6 +88,7 @@ def _verify(options: argparse.Namespace) -> int:
         print("\n".join(table(reports)))
         print()
         print(_verdict(reports, options.tol))
+        print(_next_steps(reports))
     for line in problems:
         print(line, file=sys.stderr)
     return 1 if problems else 0
@@ -101,15 +102,34 @@ def _verdict(reports: list[Report], tol: float) -> str:
     return f"{methods}, all solvers agree; every certified relative gap is at most {tol:g}."
 
 
+def _next_steps(reports: list[Report]) -> str:
+    """What to try next: look at a disagreement, or verify one's own solver."""
+    bad = [report.rows[0].method for report in reports if not report.agrees]
+    if bad:
+        again = f"cvxstructreg verify --method {bad[0]}"
+        return f"Run one method again with `{again}`, or look for a smaller case with `cvxstructreg crosscheck`."
+    return (
+        "Next: compare your own solver, csr.verify(problem, [my_solver]); see examples/verify_your_own_solver.py.\n"
+        "      Certify weights from anywhere, csr.certify(problem, coef, intercept), and find out why they are not\n"
+        "      optimal, csr.diagnose(problem, coef, intercept)."
+    )
+
+
 def _finite(record: dict[str, Any]) -> dict[str, Any]:
     return {
         key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in record.items()
     }
 
 
-def _progress(text: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+class Progress:
+    """One line on stderr for each solver, printed when it starts."""
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+
+    def __call__(self, solver: str) -> None:
+        """Print the line of a solver."""
+        print(f"{self.method}: {solver} ...", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,14 @@ penalises its intercept).
 from __future__ import annotations
 
 import math
+import re
 from numbers import Real
 from typing import Any, NamedTuple
+
+import numpy as np
+
+from cvxstructreg.core.loss import Loss
+from cvxstructreg.losses import Gamma, Logistic, Poisson, Squared, Tweedie
 
 __all__ = [
     "Strengths",
@@ -25,6 +31,8 @@ __all__ = [
     "from_sklearn_logistic",
     "from_sklearn_ridge",
     "from_sklearn_svc",
+    "from_statsmodels",
+    "glum_loss",
     "to_glum",
     "to_group_lasso",
     "to_mean_loss",
@@ -32,6 +40,7 @@ __all__ = [
     "to_sklearn_logistic",
     "to_sklearn_ridge",
     "to_sklearn_svc",
+    "to_statsmodels",
 ]
 
 
@@ -73,8 +82,9 @@ def to_sklearn_logistic(l1: float, ridge: float) -> dict[str, float]:
 def from_mean_loss(alpha: float, n: float, l1_ratio: float = 1.0) -> Strengths:
     """1/n sum_i loss_i + alpha l1_ratio ||w||_1 + alpha (1 - l1_ratio)/2 ||w||^2, with squared loss 1/2 (f_i - y_i)^2.
 
-    This is Lasso and ElasticNet of scikit-learn and celer; Lasso, ElasticNet and SparseLogisticRegression of skglm; and
-    glum with P2="identity".
+    This is Lasso and ElasticNet of scikit-learn and celer; Lasso, ElasticNet, SparseLogisticRegression and all datafits
+    of skglm (``Huber``, ``Poisson``, ``Gamma``, ``Cox``, ``QuadraticMultiTask``); glum with P2="identity"; and, in
+    scikit-learn, QuantileRegressor (l1_ratio=1) and PoissonRegressor, GammaRegressor and TweedieRegressor (l1_ratio=0).
 
     Examples
     --------
@@ -149,7 +159,8 @@ def from_glum(alpha: float, n: float, l1_ratio: float = 0.0) -> dict[str, float]
     """1/n sum_i loss_i + alpha l1_ratio ||w||_1 + alpha (1 - l1_ratio)/2 w'P2w: glum's GeneralizedLinearRegressor.
 
     Returns ``lam1`` and ``lam2`` of the Laplacian elastic nets, where L takes the place of P2 (``normalized=False`` for
-    P2 = graph.laplacian()). Valid for the families "normal" and "binomial".
+    P2 = graph.laplacian()). Valid for every family: glum's mean of half deviances is that of our losses, see
+    :func:`glum_loss`.
 
     Examples
     --------
@@ -169,6 +180,64 @@ def to_glum(lam1: float, lam2: float, n: float) -> dict[str, float]:
     {'alpha': 0.5, 'l1_ratio': 0.5}
     """
     return to_mean_loss(lam1, _nonnegative(lam2, "lam2") / 2.0, n)
+
+
+def glum_loss(family: str, y: Any, sample_weight: Any = None, offset: Any = None) -> tuple[Loss, float]:
+    """The loss of a family of glum, and ``n``, the sum of the sample weights: 1/n times the loss is glum's data term.
+
+    The families are "normal", "binomial", "poisson", "gamma" and "tweedie (p)", with the logarithmic link for the last
+    three. glum models rates of counts by y = counts / exposure and sample_weight = exposure; the result is then
+    ``Poisson(counts, exposure=exposure)``.
+
+    Examples
+    --------
+    >>> glum_loss("poisson", y=[0.5, 2.0], sample_weight=[4.0, 1.0])
+    (Poisson(2 rows, exposure=<2 numbers>), 5.0)
+    >>> glum_loss("tweedie (1.7)", y=[0.0, 2.0])
+    (Tweedie(2 rows, power=1.7), 2.0)
+    """
+    y = np.asarray(y, dtype=float)
+    s = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    n, weights = float(s.sum()), {"sample_weight": sample_weight, "offset": offset}
+    if family == "poisson":
+        counts = np.rint(s * y)
+        if sample_weight is not None and np.all(s > 0) and np.allclose(s * y, counts, atol=1e-8):
+            return Poisson(counts, exposure=s, offset=offset), n
+        return Poisson(y, **weights), n
+    power = re.fullmatch(r"tweedie ?\(([0-9.]+)\)", family)
+    if power is not None:
+        return Tweedie(y, **weights, power=float(power.group(1))), n
+    kinds: dict[str, type[Loss]] = {"normal": Squared, "binomial": Logistic, "gamma": Gamma}
+    if family not in kinds:
+        raise ValueError(f"family must be one of {', '.join([*kinds, 'poisson', 'tweedie (p)'])}, got {family!r}")
+    return kinds[family](y, **weights), n
+
+
+def from_statsmodels(alpha: float, nobs: float, L1_wt: float = 1.0) -> Strengths:
+    """-1/nobs loglike + alpha (L1_wt ||w||_1 + (1 - L1_wt)/2 ||w||^2): ``fit_regularized`` of statsmodels.
+
+    For OLS, GLM (Gaussian, Poisson and Gamma with log link, binomial) and PHReg, whose log-likelihoods are minus our
+    losses plus constants, for a scale of one. statsmodels also penalises a constant column; give it a zero in a vector
+    ``alpha``.
+
+    Examples
+    --------
+    >>> from_statsmodels(alpha=0.5, nobs=100, L1_wt=0.5)
+    Strengths(l1=25.0, ridge=12.5)
+    """
+    return from_mean_loss(alpha, nobs, L1_wt)
+
+
+def to_statsmodels(l1: float, ridge: float, nobs: float) -> dict[str, float]:
+    """``alpha`` and ``L1_wt`` of statsmodels; see :func:`from_statsmodels`.
+
+    Examples
+    --------
+    >>> to_statsmodels(l1=25.0, ridge=12.5, nobs=100)
+    {'alpha': 0.5, 'L1_wt': 0.5}
+    """
+    found = to_mean_loss(l1, ridge, nobs)
+    return {"alpha": found["alpha"], "L1_wt": found["l1_ratio"]}
 
 
 def from_skglm_group_lasso(alpha: float, n: float) -> dict[str, float]:

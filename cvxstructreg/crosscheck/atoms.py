@@ -15,8 +15,10 @@ import numpy as np
 import cvxstructreg as csr
 from cvxstructreg.core.atom import conjugate, has_conjugate
 from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
+from cvxstructreg.crosscheck.recipe_terms import RESIDUAL
 from cvxstructreg.crosscheck.textbook.matrices import Array
-from cvxstructreg.crosscheck.textbook.value import term_value
+from cvxstructreg.crosscheck.textbook.regression import EPS
+from cvxstructreg.crosscheck.textbook.value import UNITS, term_value
 
 #: Tolerance for the value of a prox (which may be iterative), relative to the value at its starting point.
 PROX = 1e-4
@@ -41,7 +43,7 @@ def wrong_atoms(problem: csr.Problem, recipe: Recipe, rng: np.random.Generator) 
             continue
         m = _rows(problem, given)
         z = rng.normal(size=(m, outputs_of(recipe)))
-        if given["kind"] == "Squared":
+        if given["kind"] in RESIDUAL:
             z = z + np.array(given["y"]).reshape(z.shape)
         name = type(atom).__name__
 
@@ -79,11 +81,11 @@ def _prox(atom: Any, f: Function, z: Array, size: float, rng: np.random.Generato
     if not found <= best + PROX * scale:
         yield f"prox at t = {t:.3g}: {float(found)!r}, but {float(best)!r} nearby"
     if has_conjugate(atom) and start > ZERO * size:
-        yield from _conjugate(atom, f, x, (v - x) / t, z)
+        yield from _conjugate(atom, f, x, (v - x) / t, z, UNITS * EPS * size)
 
 
-def _conjugate(atom: Any, f: Function, x: Array, u: Array, z: Array) -> Iterator[str]:
-    """Check that f(z) + f*(u) >= <u, z>, with equality for a subgradient u at z."""
+def _conjugate(atom: Any, f: Function, x: Array, u: Array, z: Array, noise: float) -> Iterator[str]:
+    """Check that f(z) + f*(u) >= <u, z>, with equality for a subgradient u at z; ``noise`` is the round-off of f."""
     size = float(np.sum(np.abs(u) * (np.abs(x) + np.abs(z)))) + abs(f(x)) + abs(f(z))
     inside = (1.0 - 1e-6) * u  # round-off may have moved u out of the domain
     excess = f(x) + conjugate(atom, inside) - float(np.sum(inside * x))
@@ -93,7 +95,8 @@ def _conjugate(atom: Any, f: Function, x: Array, u: Array, z: Array) -> Iterator
         for point in (x, z, 3.0 * x):
             product = float(np.sum(factor * u * point))
             total = f(point) + conjugate(atom, factor * u)
-            if total < product - INEQUALITY * (float(np.sum(np.abs(u * point))) + abs(f(point)) + size):
+            slack = INEQUALITY * (float(np.sum(np.abs(u * point))) + abs(f(point)) + size) + noise
+            if total < product - slack:
                 yield f"f(z) + f*(u) = {float(total)!r} is below <u, z> = {product!r}"
                 return
 

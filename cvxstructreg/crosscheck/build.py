@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.crosscheck.recipe import Recipe
+from cvxstructreg.crosscheck.recipe_terms import OPTIONS
 
 
 def build(recipe: Recipe) -> csr.Problem:
@@ -41,8 +42,7 @@ def scaled(term: dict[str, Any]) -> csr.Term:
 def _atom(term: dict[str, Any]) -> Any:
     kind = getattr(csr, term["kind"])
     if term["on"] == "rows":
-        classes = {"classes": term["classes"]} if "classes" in term else {}
-        return kind(term["y"], rows=term["rows"], sample_weight=term["sample_weight"], **classes)
+        return kind(term["y"], **{name: term[name] for name in OPTIONS if term.get(name) is not None})
     if term["kind"] in ("Ridge", "L1"):
         return kind(weights=term["weights"])
     if term["kind"] == "Quadratic":
@@ -55,13 +55,30 @@ def _atom(term: dict[str, Any]) -> Any:
         return kind(graph(term["graph"]), signed=term["signed"])
     if term["kind"] == "FusedLasso":
         return kind(graph(term["graph"]))
-    if term["kind"] in ("GroupLasso", "LatentGroupLasso"):
-        return kind(csr.Groups(term["groups"], n_features=term["n_features"], weights=term["weights"]))
+    if "groups" in term:
+        return _with_groups(kind, term)
+    if term["kind"] == "TotalVariation":
+        return kind(tuple(term["shape"]), isotropic=term["isotropic"])
+    if term["kind"] == "TrendFilter":
+        return kind(term["order"], graph(term["graph"]) if "graph" in term else None)
+    if term["kind"] == "HuberDifferences":
+        return kind(graph(term["graph"]), M=term["M"])
+    if term["kind"] == "SLOPE":
+        return kind(term["weights"])
+    if term["kind"] == "NuclearNorm":
+        return kind(None if term["shape"] is None else tuple(term["shape"]))
     if term["kind"] == "Box":
         return kind(_bound(term["lower"], -np.inf), _bound(term["upper"], np.inf))
     if term["kind"] == "Dissimilarity":
-        return kind(term["pairs"], power=term["power"], weights=term["weights"])
+        return kind(term["pairs"], power=term["power"], weights=term["weights"], margin=term.get("margin", 0.0))
     return kind()
+
+
+def _with_groups(kind: Any, term: dict[str, Any]) -> Any:
+    groups = (csr.TreeGroups if term.get("tree") else csr.Groups)(
+        term["groups"], n_features=term["n_features"], weights=term["weights"], member_weights=term.get("members")
+    )
+    return kind(groups, across_outputs=term["across_outputs"]) if "across_outputs" in term else kind(groups)
 
 
 def graph(given: dict[str, Any]) -> csr.Graph:

@@ -17,7 +17,7 @@ import cvxstructreg as csr
 from cvxstructreg.crosscheck import build
 from cvxstructreg.crosscheck.atoms import wrong_atoms
 from cvxstructreg.crosscheck.findings import Outcome, Settings, Violation
-from cvxstructreg.crosscheck.patience import TooSlow, patience
+from cvxstructreg.crosscheck.patience import TooSlow, is_slow, patience
 from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
 from cvxstructreg.crosscheck.refusals import is_documented
 from cvxstructreg.crosscheck.textbook.escape import may_escape
@@ -30,7 +30,7 @@ from cvxstructreg.solvers import registry
 DOCUMENTED_WARNINGS = (csr.InaccurateWarning, csr.GraphDominatesWarning, csr.RepairedGramWarning)
 STATUSES = ("optimal", "stationary", "max_iter", "time_limit", "inaccurate", "no_minimiser")
 #: Losses that may approach their infimum without attaining it.
-NEVER_REACHED = ("Logistic", "Multinomial")
+NEVER_REACHED = ("Logistic", "Multinomial", "Poisson", "Tweedie", "Cox")
 #: Most that may be added to the diagonal of a Gram matrix, relative to its largest eigenvalue.
 SHIFT = {"float64": 1e-8, "float32": 2e-5}
 #: Checks that are run for a share of the problems only.
@@ -191,25 +191,14 @@ class _Check:
         began = time.process_time()
         solution = self.guarded(name, lambda: self.run(problem, name))
         seconds = time.process_time() - began
-        if seconds > 2.0 * limit + self.settings.grace and (name in self.slow or self.is_slow_again(problem, name)):
+        most = 2.0 * limit + self.settings.grace
+        if seconds > most and is_slow(lambda: self.run(problem, name), most):
             place = f", stopped in {self.slow[name]}" if name in self.slow else ""
             message = f"{seconds:.1f} s of CPU time for a limit of {limit:g} s{place}"
             self.violate("time", name, message, size=seconds / limit)
         if solution is not None:
             self.inspect(problem, name, solution)
         return solution
-
-    def is_slow_again(self, problem: csr.Problem, name: str) -> bool:
-        """Run the solver again and return whether it is too slow again: the first run may have compiled loops."""
-        limit, began = self.limit(name), time.process_time()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            try:
-                with patience(3.0 * limit + self.settings.grace):
-                    self.run(problem, name)
-            except TooSlow:
-                return True
-        return time.process_time() - began > 2.0 * limit + self.settings.grace
 
     def inspect(self, problem: csr.Problem, where: str, solution: csr.Solution) -> None:
         """Check the objective, the certificate and the status of a solution."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
+from cvxstructreg.crosscheck.recipe_terms import BY_ROW, RESIDUAL
 
 
 def keep_rows(recipe: Recipe, kept: list[int]) -> Recipe:
@@ -45,10 +46,14 @@ def fewer_classes(recipe: Recipe) -> Recipe | None:
     k = outputs_of(recipe)
     smaller = copy.deepcopy(recipe)
     losses = [term for term in smaller["terms"] if term["on"] == "rows"]
-    if k == 1 or (k == 2 and losses[0]["kind"] != "Squared"):
+    if k == 1 or (k == 2 and losses[0]["kind"] not in RESIDUAL):
         return None
     for term in losses:
-        if term["kind"] == "Squared":
+        if term.get("offset") is not None:
+            term["offset"] = [row[: k - 1] if k > 2 else row[0] for row in term["offset"]]
+        if term.get("task_weight") is not None:
+            term["task_weight"] = term["task_weight"][: k - 1]
+        if term["kind"] in RESIDUAL:
             columns = [row[: k - 1] for row in term["y"]]
             term["y"] = [row[0] for row in columns] if k == 2 else columns
         else:
@@ -61,8 +66,9 @@ def _keep_labels(term: dict[str, Any], kept: list[int], n: int) -> None:
     position = {row: place for place, row in enumerate(kept)}
     chosen = [number for number, row in enumerate(rows) if row in position]
     term["y"] = [term["y"][number] for number in chosen]
-    if term["sample_weight"] is not None:
-        term["sample_weight"] = [term["sample_weight"][number] for number in chosen]
+    for name in BY_ROW:
+        if term.get(name) is not None:
+            term[name] = [term[name][number] for number in chosen]
     moved = [position[rows[number]] for number in chosen]
     term["rows"] = None if moved == list(range(len(kept))) else moved
 
@@ -79,6 +85,14 @@ def _keep_places(term: dict[str, Any], kept: list[int]) -> None:
         term["factor"] = np.array(term["factor"])[:, kept].tolist()
     if "graph" in term:
         _keep_nodes(term["graph"], kept)
+    if term["kind"] == "TotalVariation" or (term["kind"] == "NuclearNorm" and term["shape"] is not None):
+        term["shape"] = [len(kept)] if term["kind"] == "TotalVariation" else [1, len(kept)]
+    if "members" in term:
+        held = [
+            [m for j, m in zip(group, weights, strict=True) if j in position]
+            for group, weights in zip(term["groups"], term["members"], strict=True)
+        ]
+        term["members"] = [m for m, old in zip(held, term["groups"], strict=True) if m or not old]
     if "groups" in term:
         groups = [[position[j] for j in group if j in position] for group in term["groups"]]
         pairs = [(g, c) for g, c, old in zip(groups, term["weights"], term["groups"], strict=True) if g or not old]

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
+
+from cvxstructreg.runtime import compiling
+
+#: Most runs that may compile loops before one is timed.
+MOST_COMPILING = 5
 
 
 class TooSlow(BaseException):
@@ -49,3 +56,17 @@ def _compiles(frame: Any) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def is_slow(action: Callable[[], Any], most: float) -> bool:
+    """Return whether an action takes more than ``most`` seconds of CPU time; runs that compile loops do not count."""
+    seconds = 0.0
+    for _ in range(MOST_COMPILING):
+        began, compiled = time.process_time(), compiling.seconds()
+        with warnings.catch_warnings(), suppress(TooSlow), patience(1.5 * most):
+            warnings.simplefilter("ignore")
+            action()
+        seconds = time.process_time() - began
+        if compiling.seconds() == compiled:
+            break
+    return seconds > most

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg.crosscheck.recipe_terms import LOSSES, loss_term, penalty_terms
+from cvxstructreg.crosscheck.recipe_terms import LOSSES, REAL, RESIDUAL, loss_term, penalty_terms
+from cvxstructreg.crosscheck.structured_terms import structured_terms
 
 Recipe = dict[str, Any]
 
@@ -40,17 +41,22 @@ def random_recipe(seed: int, number: int, largest: int = LARGEST) -> Recipe:
     loss = str(rng.choice(LOSSES))
     n, d = _size(rng, largest), _size(rng, largest)
     k = _outputs(rng, loss)
-    if loss != "Squared":
+    if loss not in REAL:
         n = max(n, 2 if k == 1 else k + 1)
     wild = rng.random() < 0.4  # scales from 1e-9 to 1e9
     model = _kernel(rng, n, wild) if rng.random() < 0.25 else _linear(rng, n, d, wild)
+    model["intercept"] = model["intercept"] and loss != "Cox"  # which has none
     matrix = np.asarray(model["matrix"], dtype=float)
     terms = [loss_term(rng, loss, len(matrix), k, wild)]
     if rng.random() < 0.08:
         terms.append(loss_term(rng, loss, len(matrix), k, wild))
     terms += penalty_terms(rng, model, k, wild, terms)
     order = [0, *(1 + rng.permutation(len(terms) - 1)).tolist()]
-    return {"name": f"{seed}-{number}", "model": model, "terms": [terms[place] for place in order]}
+    terms = [terms[place] for place in order]
+    losses, penalties = ([term for term in terms if (term["on"] == "rows") == is_loss] for is_loss in (True, False))
+    more = np.random.default_rng([seed, number, 1])  # a stream of its own: the draws above stay as they were
+    terms = [*losses, *structured_terms(more, model, wild, losses, penalties)]
+    return {"name": f"{seed}-{number}", "model": model, "terms": terms}
 
 
 def class_of(recipe: Recipe) -> tuple[str, str, tuple[str, ...]]:
@@ -71,7 +77,7 @@ def title(term: dict[str, Any]) -> str:
 def outputs_of(recipe: Recipe) -> int:
     """Return the number of score columns k."""
     term = recipe["terms"][0]
-    if term["kind"] == "Squared":
+    if term["kind"] in RESIDUAL:
         y = np.asarray(term["y"])
         return int(y.shape[1]) if y.ndim == 2 else 1
     return int(term["k"])
@@ -85,7 +91,7 @@ def _size(rng: np.random.Generator, largest: int) -> int:
 def _outputs(rng: np.random.Generator, loss: str) -> int:
     if loss in ("Multinomial", "MulticlassHinge"):
         return int(rng.choice([2, 3, 3, 4, 5, CLASSES]))
-    return int(rng.choice([1, 1, 1, 2, 3])) if loss == "Squared" else 1
+    return int(rng.choice([1, 1, 1, 2, 3])) if loss in RESIDUAL else 1
 
 
 def _linear(rng: np.random.Generator, n: int, d: int, wild: bool) -> dict[str, Any]:

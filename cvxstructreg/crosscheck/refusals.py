@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.crosscheck.recipe import Recipe
+from cvxstructreg.crosscheck.recipe_terms import MEANS, REAL
 
 
 def is_documented(recipe: Recipe, error: BaseException) -> bool:
@@ -34,16 +35,32 @@ def _losses(recipe: Recipe) -> list[dict[str, Any]]:
 
 
 def _one_class(recipe: Recipe) -> bool:
-    return any(term["kind"] != "Squared" and len(set(term["y"])) < 2 for term in _losses(recipe))
+    return any(term["kind"] not in REAL and len(set(term["y"])) < 2 for term in _losses(recipe))
 
 
 def _class_without_weight(recipe: Recipe) -> bool:
     for term in _losses(recipe):
-        if term["kind"] == "Squared":
+        if term["kind"] in REAL:
             continue
         weights = term["sample_weight"] or [1.0] * len(term["y"])
         counted = {label for label, weight in zip(term["y"], weights, strict=True) if weight > 0}
         if len(counted) < max(2, term["k"]):
+            return True
+    return False
+
+
+def _only_zeros(recipe: Recipe) -> bool:
+    for term in _losses(recipe):
+        weights = term["sample_weight"] or [1.0] * len(term["y"])
+        if term["kind"] in MEANS and not any(y * weight for y, weight in zip(term["y"], weights, strict=True)):
+            return True
+    return False
+
+
+def _no_event(recipe: Recipe) -> bool:
+    for term in _losses(recipe):
+        weights = term["sample_weight"] or [1.0] * len(term["y"])
+        if term["kind"] == "Cox" and not any(e and w for e, w in zip(term["event"], weights, strict=True)):
             return True
     return False
 
@@ -87,6 +104,8 @@ REFUSALS: tuple[tuple[str, Callable[[Recipe], bool]], ...] = (
     (r"sample_weight is zero for all examples of one class", _class_without_weight),
     (r"have no example of positive weight", _class_without_weight),
     (r"sample_weight is zero everywhere", _no_weight),
+    (r"there is no event of positive weight", _no_event),
+    (r"all (counts|values) of positive weight are zero", _only_zeros),
     (r"is empty \(\d+ such\); drop the empty groups", _empty_group),
     (r"gram is zero everywhere", _zero_gram),
     (r"gram must be positive semidefinite", _indefinite),

@@ -8,6 +8,7 @@ import numpy as np
 
 from cvxstructreg.crosscheck.findings import Settings, Violation
 from cvxstructreg.crosscheck.recipe import Recipe
+from cvxstructreg.crosscheck.recipe_terms import OPTIONS
 
 
 def as_script(recipe: Recipe, violation: Violation, settings: Settings | None = None) -> str:
@@ -63,14 +64,20 @@ def _term(term: dict[str, Any]) -> str:
     kind, name = term["kind"], f"csr.{term['kind']}"
     if term["on"] == "rows":
         given = [_short(term["y"])]
-        given += [
-            f"{key}={_short(term[key])}" for key in ("rows", "sample_weight", "classes") if term.get(key) is not None
-        ]
+        given += [f"{key}={_short(term[key])}" for key in OPTIONS if term.get(key) is not None]
         text = f"{name}({', '.join(given)})"
-    elif kind in ("GroupLasso", "LatentGroupLasso"):
-        text = f"{name}(csr.Groups({term['groups']}, {term['n_features']}, weights={_short(term['weights'])}))"
+    elif "groups" in term:
+        made = "csr.TreeGroups" if term.get("tree") else "csr.Groups"
+        members = f", member_weights={_short(term['members'])}" if "members" in term else ""
+        text = f"{made}({term['groups']}, {term['n_features']}, weights={_short(term['weights'])}{members})"
+        text = f"{name}({text}{_options(term, 'across_outputs')})"
+    elif kind in ("TotalVariation", "NuclearNorm"):
+        shape = None if term["shape"] is None else tuple(term["shape"])
+        text = f"{name}({shape}{_options(term, 'isotropic')})"
+    elif kind == "TrendFilter":
+        text = f"{name}({term['order']}{', ' + _graph(term['graph']) if 'graph' in term else ''})"
     elif "graph" in term:
-        options = [f", {key}={term[key]!r}" for key in ("normalized", "power", "signed") if key in term]
+        options = [f", {key}={term[key]!r}" for key in ("normalized", "power", "signed", "M") if key in term]
         text = f"{name}({_graph(term['graph'])}{''.join(options)})"
     elif kind == "Box":
         lower, upper = (_bound(term["lower"], "-np.inf"), _bound(term["upper"], "np.inf"))
@@ -80,7 +87,7 @@ def _term(term: dict[str, Any]) -> str:
         text = f"{name}({key}={'sp.csr_array(' if term.get('sparse') else '('}np.array({_short(term[key])})))"
     elif kind == "Dissimilarity":
         weights = f", weights={_short(term['weights'])}" if term["weights"] is not None else ""
-        text = f"{name}({term['pairs']}, power={term['power']}{weights})"
+        text = f"{name}({term['pairs']}, power={term['power']}{weights}{_options(term, 'margin')})"
     else:
         text = f"{name}({'weights=' + _short(term['weights']) if term.get('weights') is not None else ''})"
     if term["on"] == "scores" and kind != "Dissimilarity":
@@ -88,6 +95,10 @@ def _term(term: dict[str, Any]) -> str:
     if term["on"] == "function" and kind != "RKHSNorm":
         text += ".on_function()"
     return text if term["scale"] == 1 else f"{term['scale']!r} * {text}"
+
+
+def _options(term: dict[str, Any], *keys: str) -> str:
+    return "".join(f", {key}={term[key]!r}" for key in keys if key in term)
 
 
 def _graph(graph: dict[str, Any]) -> str:

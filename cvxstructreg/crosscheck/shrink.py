@@ -14,6 +14,7 @@ from cvxstructreg.crosscheck.checks import NEARBY, check
 from cvxstructreg.crosscheck.findings import Settings, Violation
 from cvxstructreg.crosscheck.parts import fewer_classes, keep_columns, keep_rows, keep_terms
 from cvxstructreg.crosscheck.recipe import Recipe
+from cvxstructreg.crosscheck.recipe_terms import RESIDUAL
 
 
 def shrink(
@@ -126,14 +127,20 @@ def _plainer_model(recipe: Recipe) -> Iterator[Recipe]:
 
 def _plainer_terms(recipe: Recipe) -> Iterator[Recipe]:
     simpler: dict[str, Any] = {"sample_weight": None, "scale": 1.0, "power": 1, "normalized": False}
+    simpler |= {"offset": None, "exposure": None, "task_weight": None}
     for number, term in enumerate(recipe["terms"]):
         changes = [{name: simple} for name, simple in simpler.items() if name in term and term[name] != simple]
         if term["kind"] in ("L1", "Ridge", "Dissimilarity") and term["weights"] is not None:
             changes.append({"weights": None})
+        if "members" in term:
+            changes.append({"members": [[1.0] * len(group) for group in term["groups"]]})
+        if "margin" in term:
+            changes.append({"margin": 0.0})
         if "groups" in term:
             for left in range(len(term["groups"])) if len(term["groups"]) > 1 else ():
                 kept = [other for other in range(len(term["groups"])) if other != left]
-                changes.append({name: [term[name][other] for other in kept] for name in ("groups", "weights")})
+                names = [name for name in ("groups", "weights", "members") if name in term]
+                changes.append({name: [term[name][other] for other in kept] for name in names})
             if any(weight != 1.0 for weight in term["weights"]):
                 changes.append({"weights": [1.0] * len(term["weights"])})
         changes += [{"graph": graph} for graph in _plainer_graphs(term.get("graph"))]
@@ -161,8 +168,8 @@ def _rounder(recipe: Recipe) -> Iterator[Recipe]:
         rounded = copy.deepcopy(recipe)
         for term in rounded["terms"]:
             term["scale"] = _to_digits(term["scale"], digits)
-            for name in ("y", "sample_weight", "weights", "factor"):
-                if name == "y" and term["kind"] != "Squared":
+            for name in ("y", "sample_weight", "offset", "exposure", "weights", "factor"):
+                if name == "y" and term["kind"] not in RESIDUAL:
                     continue
                 if term.get(name) is not None:
                     term[name] = _to_digits(term[name], digits)

@@ -35,15 +35,17 @@ def downloaded_posts(verbose: bool = False) -> list[Record]:
 
 
 def _downloaded() -> bytes:
-    for attempt in range(1, ATTEMPTS + 1):
+    for _ in range(ATTEMPTS - 1):
         try:
-            with urllib.request.urlopen(URL, timeout=TIMEOUT) as answer:
-                return bytes(answer.read(MOST_BYTES))
+            return _read_url()
         except OSError:  # includes the errors of urllib and timeouts
-            if attempt == ATTEMPTS:
-                raise
             time.sleep(DELAY)
-    raise AssertionError("unreachable")
+    return _read_url()
+
+
+def _read_url() -> bytes:
+    with urllib.request.urlopen(URL, timeout=TIMEOUT) as answer:
+        return bytes(answer.read(MOST_BYTES))
 
 
 def archived_posts(archive: bytes, name: object) -> list[Record]:

@@ -158,7 +158,8 @@ def _moved(given: Groups, columns: Columns) -> tuple[Groups, NDArray[np.int64]]:
     names = None if given.names is None else [given.names[g] for g in numbers]
     starts = np.concatenate([[0], np.cumsum(sizes[numbers])])
     weights = given.weights[numbers]
-    moved = Groups.from_csr(starts, indices[kept], columns.count, weights, names, columns.names)
+    members = None if given.member_weights is None else given.member_weights[kept]
+    moved = Groups.from_csr(starts, indices[kept], columns.count, weights, names, columns.names, members)
     return moved, numbers
 
 

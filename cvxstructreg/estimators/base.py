@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -16,6 +17,7 @@ from cvxstructreg.certificates.certificate import Certificate
 from cvxstructreg.core.objective import Term
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
+from cvxstructreg.paths.warm_path import Path
 from cvxstructreg.runtime.quiet import muted
 from cvxstructreg.solvers import InaccurateWarning
 
@@ -38,6 +40,19 @@ class StructuredEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for a pickle, without the dual points of certificates, which have one number per row."""
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "certificate_" in state:
+            state["certificate_"] = replace(state["certificate_"], dual=None)
+        for name, kind, bare in (("solution_", Solution, "without_proof"), ("path_", Path, "without_proofs")):
+            found = state.get(name)
+            if isinstance(found, kind):
+                state[name] = getattr(found, bare)()
+            elif isinstance(found, tuple):
+                state[name] = tuple(getattr(item, bare)() for item in found)
+        return state
 
     def _strength(self, name: str) -> float:
         """Return the parameter of this name, which must be a finite number of at least 0."""

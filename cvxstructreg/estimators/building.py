@@ -27,6 +27,10 @@ def fit_column_builder(structure: Any, X: Any, undirected: bool = False) -> Any:
     if not isinstance(structure, Builder):
         return structure
     name = type(structure).__name__
+    if getattr(X, "is_row_blocks", False):
+        raise TypeError(
+            f"{name} cannot be fitted on blocks of rows; fit it on a sample, and pass its graph_ or groups_"
+        )
     if isinstance(structure, NeighborGraph):
         raise TypeError(
             f"{name} links the rows of X, but this estimator needs a graph on its columns; use CooccurrenceGraph"

@@ -20,7 +20,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from cvxstructreg.certificates.certificate import Certificate
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.estimators.linear import LinearEstimator, Matrix, TrainingData
+from cvxstructreg.estimators.row_blocks import block_folds
 from cvxstructreg.paths.warm_path import Path, common_strengths, follow
+from cvxstructreg.row_blocks.design import RowBlocks
 
 #: Mean scores that differ by less than this fraction are ties: the order of summation can cause such a difference.
 TIE = 1e-12
@@ -83,7 +85,10 @@ class CrossValidated(LinearEstimator):
 
     def _splits(self, data: TrainingData, weights: Matrix | None) -> list[tuple[NDArray[Any], NDArray[Any]]]:
         labels = self._labels(data.target)
-        splits = list(check_cv(self.cv, labels, classifier=is_classifier(self)).split(data.X, labels))
+        splits = block_folds(data.X, self.cv) if isinstance(data.X, RowBlocks) else None
+        if splits is None:
+            rows = labels if isinstance(data.X, RowBlocks) else data.X
+            splits = list(check_cv(self.cv, labels, classifier=is_classifier(self)).split(rows, labels))
         if not splits:
             raise ValueError(f"cv has no folds: {self.cv!r}; use at least two")
         for number, (train, test) in enumerate(splits):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Linear
@@ -21,6 +21,7 @@ from cvxstructreg.core.solution import Solution
 from cvxstructreg.estimators.alignment import Columns, Names, column_names
 from cvxstructreg.estimators.base import StructuredEstimator, sum_of_terms
 from cvxstructreg.estimators.building import fit_column_builder
+from cvxstructreg.estimators.row_blocks import checked_data, checked_rows, rows_of
 from cvxstructreg.estimators.sample_weights import checked_sample_weight, times_class_weight
 from cvxstructreg.estimators.selection import SelectedFeature, selected_features
 from cvxstructreg.losses import Logistic, Multinomial, Squared
@@ -41,7 +42,7 @@ class TrainingData:
 
     def rows(self, chosen: NDArray[Any]) -> TrainingData:
         """Return the data of some of the rows."""
-        return replace(self, X=self.X[chosen], target=self.target[chosen], weights=self.weights[chosen])
+        return replace(self, X=rows_of(self.X, chosen), target=self.target[chosen], weights=self.weights[chosen])
 
 
 class LinearEstimator(StructuredEstimator):
@@ -140,7 +141,7 @@ class LinearEstimator(StructuredEstimator):
 
     def _scores(self, X: Any) -> Any:
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
+        X = checked_rows(self, X)
         return X @ np.atleast_2d(self.coef_).T + self.intercept_
 
     def _keep_names(self, columns: Columns, problem: Problem) -> None:
@@ -162,7 +163,7 @@ class LinearClassifier(ClassifierMixin, LinearEstimator):
     _one_vs_rest = False
 
     def _checked_rows(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        X, y = checked_data(self, X, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
@@ -215,8 +216,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator):
     """Regressor with squared loss."""
 
     def _checked_rows(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
-        return X, y
+        return checked_data(self, X, y, y_numeric=True)
 
     def _losses(self, data: TrainingData) -> list[Loss]:
         return [Squared(data.target, sample_weight=data.weights)]

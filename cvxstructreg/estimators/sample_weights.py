@@ -16,6 +16,8 @@ Weights = NDArray[np.float64]
 def checked_sample_weight(sample_weight: Any, X: Any) -> Weights:
     """Return one finite weight of at least 0 for each row; the default is 1, and a number is repeated."""
     n = X.shape[0]
+    if sample_weight is None and getattr(X, "is_row_blocks", False):
+        sample_weight = X.sample_weight  # stored with the blocks, or None
     if sample_weight is None or isinstance(sample_weight, Real):
         values = np.full(n, 1.0 if sample_weight is None else float(sample_weight))
     else:

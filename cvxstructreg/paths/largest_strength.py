@@ -17,7 +17,7 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.forms.quadratic_penalty import MatrixPenalty
 from cvxstructreg.numerics.arrays import Array
-from cvxstructreg.paths.strength import checked_terms, with_strength
+from cvxstructreg.paths.strength import checked_terms, is_smooth, simple_parts, with_strength
 from cvxstructreg.reductions.kernel_to_linear import as_linear
 from cvxstructreg.runtime.quiet import muted, warn
 from cvxstructreg.solvers import InaccurateWarning
@@ -76,21 +76,28 @@ def _losses(problem: Problem) -> Objective:
 def _check(problem: Problem, numbers: tuple[int, ...]) -> None:
     for number, term in enumerate(problem.terms):
         if number in numbers:
-            if term.target != "weights" or term.atom.can("grad") or term.scale == 0:
+            if term.target != "weights" or is_smooth(problem, term) or term.scale == 0:
                 raise ValueError(
                     f"{term!r} has no kink at zero, so no strength makes weights zero; leave it out of terms="
+                )
+            is_sum = term.atom.can("parts")
+            if not all(_is_norm(part, unknown=not is_sum) for part in simple_parts(problem, term)):
+                raise ValueError(
+                    f"{term!r} is not a norm, so the strength that makes weights zero has no formula; write the norm "
+                    "as one term and the rest as another, or give strengths="
                 )
         elif term.is_constraint and term.target == "weights":
             part = term.atom.separable()
             if np.any(part.lower > 0) or np.any(part.upper < 0):
                 raise ValueError(f"{term!r} excludes zero weights, so no strength makes them zero; give strengths=")
-        elif term.scale > 0 and not _is_smooth(term):
+        elif term.scale > 0 and not is_smooth(problem, term):
             raise ValueError(f"{term!r} is not smooth, so the gradient at zero weights is not unique; scale it too")
 
 
-def _is_smooth(term: Term) -> bool:
-    outer = term.atom.split()[0] if term.atom.can("split") else term.atom
-    return outer.can("grad") or outer.can("quadratic")
+def _is_norm(part: Term, unknown: bool) -> bool:
+    """Whether the part is a norm; ``unknown`` if it has neither a dual norm nor a conjugate."""
+    outer = part.atom.split()[0] if part.atom.can("split") else part.atom
+    return outer.can("dual_norm") or (unknown and not outer.can("conj"))
 
 
 def _penalised_weights(parts: NormalForm) -> Any:

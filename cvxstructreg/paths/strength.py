@@ -15,8 +15,22 @@ def sparsifying_terms(problem: Problem) -> tuple[int, ...]:
     return tuple(
         number
         for number, term in enumerate(problem.terms)
-        if term.target == "weights" and not term.is_constraint and not term.atom.can("grad")
+        if term.target == "weights" and not term.is_constraint and not is_smooth(problem, term)
     )
+
+
+def simple_parts(problem: Problem, term: Term) -> tuple[Term, ...]:
+    """Return the parts of a term that is a sum of them, else the term itself."""
+    if not term.atom.can("parts"):
+        return (term,)
+    rows = problem.given.n_rows if term.target == "scores" else problem.given.n_weights
+    return tuple(term.atom.parts((rows, problem.n_outputs)))
+
+
+def is_smooth(problem: Problem, term: Term) -> bool:
+    """Whether the term, with all its parts, has a gradient."""
+    outers = [part.atom.split()[0] if part.atom.can("split") else part.atom for part in simple_parts(problem, term)]
+    return all(outer.can("grad") or outer.can("quadratic") for outer in outers)
 
 
 def weight_terms(problem: Problem) -> tuple[int, ...]:

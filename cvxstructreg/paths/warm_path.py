@@ -16,7 +16,11 @@ from cvxstructreg.core.solution import Solution
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.paths.path_start import largest_strength
 from cvxstructreg.paths.strength import checked_terms, with_strength
+from cvxstructreg.runtime.cards import card, table
 from cvxstructreg.runtime.short_repr import short_repr
+
+#: The HTML form shows so many points.
+MOST_SHOWN = 8
 
 #: Solves a problem, with the solution of the previous one as a warm start.
 Solve = Callable[[Problem, Solution | None], Solution]
@@ -39,6 +43,27 @@ class Path:
 
     __repr__ = short_repr
 
+    def _repr_html_(self) -> str:
+        chosen = np.unique(np.linspace(0, len(self) - 1, min(len(self), MOST_SHOWN)).round().astype(int))
+        head = ("strength", "selected", "objective", "relative gap", "status")
+        rows = [
+            (
+                f"{self.strengths[i]:.4g}",
+                self.n_selected[i],
+                f"{found.objective:.6g}",
+                f"{self.gaps[i]:.1e}",
+                found.status,
+            )
+            for i, found in ((int(i), self.solutions[i]) for i in chosen)
+        ]
+        left = len(self) - len(rows)
+        note = f"{left} of {len(self)} points not shown; plots.coefficient_path(path) draws the weights" if left else ""
+        return card(f"Path of {len(self)} strengths, {self.time:.3g} seconds", (), table(head, rows, left=0), note=note)
+
+    def without_proofs(self) -> Path:
+        """The same path without the dual points of its certificates, to save memory."""
+        return replace(self, solutions=tuple(solution.without_proof() for solution in self.solutions))
+
     def __len__(self) -> int:
         return len(self.solutions)
 
@@ -56,7 +81,7 @@ class Path:
         solutions: list[Solution] = []
         for factor, solution in zip(factors, follow(problem, factors, numbers, solve), strict=True):
             if solutions:  # dual points are large, and only the next point needs one
-                solutions[-1] = replace(solutions[-1], dual={})
+                solutions[-1] = replace(solutions[-1], dual={}).without_proof()
             solutions.append(solution)
             if verbose:
                 _show(len(solutions), len(factors), float(factor), solution)

@@ -9,6 +9,7 @@ import numpy as np
 
 from cvxstructreg.graphs import Graph
 from cvxstructreg.plots.canvas import DISSIMILAR, SIMILAR, axes_for, signed_colours
+from cvxstructreg.plots.layout import spread_nodes
 from cvxstructreg.runtime.optional import optional_import
 
 POINTS_PER_INCH = 72.0
@@ -16,6 +17,8 @@ POINTS_PER_INCH = 72.0
 NODE, LETTER, LINE = 6.0, 3.0, 5.0
 #: Distance of a name from the centre of its node, beside it and above or below it, in points.
 BESIDE, ABOVE = 9.0, 13.0
+#: Up to so many nodes have markers of full size; the area of others shrinks, at most to this part.
+FULL_SIZE, SMALLEST = 100, 0.2
 
 
 def feature_graph(
@@ -41,7 +44,8 @@ def feature_graph(
         Most features to draw: those with the largest weights, then their neighbours. If the graph is larger, all other
         features are left out.
     positions : dict or array of (x, y), optional
-        Positions of the nodes; by default a spring layout (which needs networkx).
+        Positions of the nodes; by default each connected part is laid out by springs (which needs networkx), and nodes
+        without an edge come below them.
     n_named : int
         Number of selected features that are labelled with their names.
     random_state : int
@@ -66,14 +70,14 @@ def feature_graph(
     shown = _shown(graph, values, n_shown)
     at = _positions(graph, shown, positions, random_state)
     ax = axes_for(ax, figsize=(7.0, 4.8))
-    _draw_edges(ax, graph, shown, at)
+    _draw_edges(ax, graph, shown, at, faint=len(shown) > FULL_SIZE)
     colours, mapping = signed_colours(values[shown])
     virtual, selected = np.isin(shown, graph.virtual), values[shown] != 0
+    shrink = max(SMALLEST, min(1.0, FULL_SIZE / len(shown)))  # many nodes need smaller markers
     for kept, marker, size in ((selected & ~virtual, "o", 120), (~selected & ~virtual, "o", 25), (virtual, "s", 60)):
         if kept.any():
-            ax.scatter(
-                *at[kept].T, c=colours[kept], s=size, marker=marker, edgecolors="black", linewidths=0.6, zorder=2
-            )
+            look = {"c": colours[kept], "s": shrink * size, "marker": marker, "linewidths": 0.6 * np.sqrt(shrink)}
+            ax.scatter(*at[kept].T, edgecolors="black", zorder=2, **look)
     names = graph.names or tuple(map(str, range(graph.n_nodes)))
     largest = sorted(np.flatnonzero(selected), key=lambda i: -abs(values[shown[i]]))[:n_named]
     ax.figure.colorbar(mapping, ax=ax, label="weight", shrink=0.7)
@@ -141,15 +145,11 @@ def _positions(graph: Graph, shown: Any, positions: Any, random_state: int) -> A
                 f"positions must have one point for each of {graph.n_nodes} nodes, got shape {every.shape}"
             )
         return every[shown]
-    networkx = optional_import("networkx", "plots", "the layout of a graph")
     links = abs(graph.weights)[shown][:, shown]
-    network = networkx.from_scipy_sparse_array(links + links.T)
-    apart = 2.0 / np.sqrt(len(shown))  # twice the default distance, to leave room for names
-    layout = networkx.spring_layout(network, k=apart, iterations=200, seed=random_state)
-    return np.array([layout[i] for i in range(len(shown))])
+    return spread_nodes(links + links.T, random_state)
 
 
-def _draw_edges(ax: Any, graph: Graph, shown: Any, at: Any) -> None:
+def _draw_edges(ax: Any, graph: Graph, shown: Any, at: Any, faint: bool) -> None:
     collections = optional_import("matplotlib.collections", "plots", "a picture")
     block = graph.weights[shown][:, shown].tocoo()
     rows, columns = block.coords
@@ -158,7 +158,7 @@ def _draw_edges(ax: Any, graph: Graph, shown: Any, at: Any) -> None:
         kept = (np.sign(block.data) == sign) & (rows != columns)
         if kept.any():
             lines = np.stack([at[rows[kept]], at[columns[kept]]], axis=1)
-            widths = 0.3 + 1.2 * np.abs(block.data[kept]) / strongest
+            widths = (0.3 + 1.2 * np.abs(block.data[kept]) / strongest) * (0.5 if faint else 1.0)
             ax.add_collection(
                 collections.LineCollection(lines, colors=colour, linewidths=widths, linestyles=style, zorder=1)
             )

@@ -1,7 +1,8 @@
 """Check by a linear program whether an objective decreases without end along some unpenalised direction.
 
 With the logistic and the multinomial loss, a problem has no minimiser if and only if some direction of the weights and
-intercepts decreases no margin, increases some margin, and increases no penalty.
+intercepts decreases no margin, increases some margin, and increases no penalty. With the Poisson and the Tweedie loss,
+the direction must not change the scores of rows with positive values, nor increase those of other rows.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import numpy as np
 
 from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
 from cvxstructreg.crosscheck.textbook.matrices import bounds, covered, differences, factor_of, one_hot, signs
+from cvxstructreg.crosscheck.textbook.structured import KINDS as STRUCTURED
+from cvxstructreg.crosscheck.textbook.structured import unseen_rows
+from cvxstructreg.crosscheck.textbook.survival import survival_gains
 
 #: Smallest total increase of the margins that counts, for directions with entries of at most 1 in units of the columns.
 LEAST = 1e-9
@@ -63,7 +67,12 @@ def _gain(term: dict[str, Any], F: cp.Expression) -> cp.Expression:
     weights = np.ones(len(term["y"])) if term["sample_weight"] is None else np.array(term["sample_weight"])
     counted = np.flatnonzero(weights > 0)
     rows = counted if term["rows"] is None else np.array(term["rows"])[counted]
+    if term["kind"] == "Cox":
+        return survival_gains(term, F if term["rows"] is None else F[term["rows"], :])
     labels, z = [term["y"][place] for place in counted], F[rows, :]
+    if term["kind"] in ("Poisson", "Tweedie"):  # values of zero fall forever, other scores must not move
+        y = np.array(labels, dtype=float)
+        return cp.vstack([-z, z[np.flatnonzero(y > 0), :]])
     if term["kind"] != "Multinomial":
         return cp.multiply(signs(labels)[:, None], z)
     own = cp.sum(cp.multiply(one_hot(labels, term["k"]), z), axis=1, keepdims=True)
@@ -90,6 +99,9 @@ def _unpenalised(
     elif kind == "LatentGroupLasso":
         free = _members(term, positive=False)
         held = np.setdiff1d(np.arange(m), free[covered(term)[free]])
+    elif kind in STRUCTURED:
+        rows = unseen_rows(term, m)
+        return [rows @ z == 0] if len(rows) else []
     elif kind == "FusedLasso":
         rows = differences(term["graph"])[0]
         return [rows @ z == 0] if len(rows) else []

@@ -14,6 +14,10 @@ import numpy as np
 
 from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
 from cvxstructreg.crosscheck.textbook.matrices import Array, bounds, covered, differences, factor_of, one_hot, signs
+from cvxstructreg.crosscheck.textbook.regression import regression_expression, with_offset
+from cvxstructreg.crosscheck.textbook.structured import KINDS as STRUCTURED
+from cvxstructreg.crosscheck.textbook.structured import structured_expression
+from cvxstructreg.crosscheck.textbook.survival import survival_expression
 
 #: Solvers in the order in which they are tried, with their options for tight tolerances.
 SOLVERS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -49,7 +53,7 @@ def textbook_optimum(recipe: Recipe) -> tuple[Array, Array] | None:
         constraints += conditions
         if expression is not None and term["scale"] > 0:
             expressions.append(term["scale"] * expression)
-    unit = float(_powers_of_two(np.array([_value_at_zero(recipe)]))[0])
+    unit = float(_powers_of_two(np.abs([_value_at_zero(recipe)]))[0])
     problem = cp.Problem(cp.Minimize(cp.sum([expression / unit for expression in expressions])), constraints)
     if not _solved(problem) or v.value is None:
         return None
@@ -114,15 +118,17 @@ def _term(
 
 
 def _loss(term: dict[str, Any], F: cp.Expression) -> cp.Expression:
-    z = F if term["rows"] is None else F[term["rows"], :]
+    z = with_offset(term, F if term["rows"] is None else F[term["rows"], :])
     m = z.shape[0]
     s = np.ones(m) if term["sample_weight"] is None else np.array(term["sample_weight"], dtype=float)
+    if term["kind"] == "Cox":
+        return survival_expression(term, z, s)
     counted = np.flatnonzero(s > 0)
     z, s, kind = z[counted, :], s[counted], term["kind"]
     column = np.broadcast_to(s[:, None], z.shape)
-    if kind == "Squared":
-        y = np.array(term["y"], dtype=float).reshape(m, -1)[counted]
-        return 0.5 * cp.sum_squares(cp.multiply(np.sqrt(column), z - y))
+    found = regression_expression(term, z, s, counted)
+    if found is not None:
+        return found
     labels = [term["y"][place] for place in counted]
     if kind == "Multinomial":
         own = cp.sum(cp.multiply(one_hot(labels, term["k"]), z), axis=1)
@@ -159,16 +165,29 @@ def _penalty(term: dict[str, Any], z: cp.Expression) -> tuple[cp.Expression | No
             else (None, [])
         )
     if kind == "GroupLasso":
-        pairs = zip(term["groups"], term["weights"], strict=True)
-        return cp.sum([c * cp.norm(z[group, :], "fro") for group, c in pairs]), []
+        return _group_norms(term, z), []
     if kind == "LatentGroupLasso":
         return _latent(term, z) if term["scale"] > 0 else (None, [])
     if kind == "Dissimilarity":
         return _pairs(term, z), []
+    if kind in STRUCTURED:
+        return structured_expression(term, z), []
     A, B = factor_of(term, m)
     if not len(A):
         return None, []
     return cp.sum_squares(A @ z if B is None else A @ z + B @ cp.Variable((B.shape[1], k))), []
+
+
+def _group_norms(term: dict[str, Any], z: cp.Expression) -> cp.Expression:
+    k = z.shape[1]
+    columns = [list(range(k))] if term.get("across_outputs", True) else [[j] for j in range(k)]
+    members = term.get("members") or [[1.0] * len(group) for group in term["groups"]]
+    norms = [
+        c * cp.norm(np.diag(m) @ z[group, :][:, outputs], "fro")
+        for group, c, m in zip(term["groups"], term["weights"], members, strict=True)
+        for outputs in columns
+    ]
+    return cp.sum(norms)
 
 
 def _latent(term: dict[str, Any], z: cp.Expression) -> tuple[cp.Expression, list[Any]]:
@@ -187,7 +206,8 @@ def _pairs(term: dict[str, Any], z: cp.Expression) -> cp.Expression | None:
     c = np.ones(len(term["pairs"])) if term["weights"] is None else np.array(term["weights"])
     sums = z[[pair[0] for pair in term["pairs"]], :] + z[[pair[1] for pair in term["pairs"]], :]
     centred = sums @ (np.eye(k) - np.ones((k, k)) / k)
-    excess = cp.abs(sums) if k == 1 else cp.pos(centred - (k - 2) / (k - 1))
+    margin = term.get("margin", 0.0)
+    excess = cp.pos(cp.abs(sums) - margin) if k == 1 else cp.pos(centred - (k - 2) / (k - 1) - margin)
     if power == 2:
         return cp.sum_squares(cp.multiply(np.sqrt(np.repeat(c[:, None], k, axis=1)), excess))
     return cp.sum(cp.multiply(np.repeat(c[:, None], k, axis=1), excess))

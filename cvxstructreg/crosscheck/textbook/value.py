@@ -14,12 +14,12 @@ import numpy as np
 
 from cvxstructreg.crosscheck.recipe import Recipe
 from cvxstructreg.crosscheck.textbook.matrices import Array, bounds, covered, differences, factor_of, one_hot, signs
+from cvxstructreg.crosscheck.textbook.regression import EPS, KINK, regression_value, with_offset
+from cvxstructreg.crosscheck.textbook.structured import structured_value
+from cvxstructreg.crosscheck.textbook.survival import survival_value
 
-EPS = float(np.finfo(float).eps)
 #: Allowed round-off: this fraction of the terms, plus this many units in the last place of the magnitudes.
 RELATIVE, UNITS = 1e-12, 32.0
-#: Margins within this many units of round-off of a kink count as being at the kink.
-KINK = 64
 #: Relative accuracy of a norm that is itself a minimum.
 INNER = 1e-8
 
@@ -112,14 +112,16 @@ def negative_part(recipe: Recipe) -> float:
 
 def _loss(term: dict[str, Any], F: _Argument) -> tuple[Any, Any]:
     rows = slice(None) if term["rows"] is None else term["rows"]
-    z, size = F.z[rows], F.size[rows] + 1.0
+    z, size = with_offset(term, F.z[rows]), F.size[rows] + 1.0
+    size = with_offset({"offset": None if term.get("offset") is None else np.abs(term["offset"])}, size)
     s = np.ones(len(z)) if term["sample_weight"] is None else np.array(term["sample_weight"])
     s = s.astype(np.longdouble)[:, None]
     kind = term["kind"]
-    if kind == "Squared":
-        y = np.array(term["y"], dtype=np.longdouble).reshape(z.shape)
-        residual, size = z - y, size + np.abs(y)
-        return 0.5 * np.sum(s * residual**2), np.sum(s * (np.abs(residual) * size + EPS * size**2))
+    if kind == "Cox":
+        return survival_value(term, z, size, s)
+    found = regression_value(term, z, size, s)
+    if found is not None:
+        return found
     if kind == "Multinomial":
         top = z.max(axis=1, keepdims=True)
         own = np.sum(one_hot(term["y"], term["k"]) * z, axis=1, keepdims=True)
@@ -161,26 +163,41 @@ def _penalty(term: dict[str, Any], argument: _Argument) -> tuple[Any, Any]:
         rows, weights = differences(term["graph"])
         return np.sum(weights[:, None] * np.abs(rows @ z)), np.sum(weights[:, None] * (np.abs(rows) @ size))
     if kind == "GroupLasso":
-        norms = [c * _norm(z[group]) for group, c in zip(term["groups"], term["weights"], strict=True)]
-        sizes = [c * _norm(size[group]) for group, c in zip(term["groups"], term["weights"], strict=True)]
-        return sum(norms), sum(sizes)
+        return _group_norms(term, z), _group_norms(term, size)
     if kind == "Dissimilarity":
         return _pairs(term, z, size)
+    found = structured_value(term, z, size)
+    if found is not None:
+        return found
     return _quadratic(term, z, size)
 
 
+def _group_norms(term: dict[str, Any], z: Array) -> Any:
+    """Return sum c ||diag(m) w_g||, of all outputs together or of each output."""
+    columns = [z] if term.get("across_outputs", True) else [z[:, [j]] for j in range(z.shape[1])]
+    members = term.get("members") or [[1.0] * len(group) for group in term["groups"]]
+    return sum(
+        (
+            c * _norm(np.array(m, dtype=np.longdouble)[:, None] * x[group])
+            for x in columns
+            for group, c, m in zip(term["groups"], term["weights"], members, strict=True)
+        ),
+        np.longdouble(0.0),
+    )
+
+
 def _pairs(term: dict[str, Any], z: Array, size: Array) -> tuple[Any, Any]:
-    """Return sum c (F_sj + F_tj - (k-2)/(k-1))_+^p of centred scores; |f_s + f_t|^p for a single output."""
-    k = z.shape[1]
+    """Return sum c (F_sj + F_tj - (k-2)/(k-1) - m)_+^p of centred scores; (|f_s + f_t| - m)_+^p for one output."""
+    k, margin = z.shape[1], np.longdouble(term.get("margin", 0.0))
     first, second = (np.array([pair[side] for pair in term["pairs"]], dtype=int) for side in (0, 1))
     c = np.ones(len(first)) if term["weights"] is None else np.array(term["weights"])
     if k == 1:
-        excess = np.abs(z[first] + z[second])
-        size = size[first] + size[second]
+        excess = np.maximum(np.abs(z[first] + z[second]) - margin, 0.0)
+        size = size[first] + size[second] + margin
     else:
         z, size = z - z.mean(axis=1, keepdims=True), size + size.mean(axis=1, keepdims=True)
-        excess = np.maximum(z[first] + z[second] - np.longdouble(k - 2) / (k - 1), 0.0)
-        size = size[first] + size[second] + 1.0
+        excess = np.maximum(z[first] + z[second] - np.longdouble(k - 2) / (k - 1) - margin, 0.0)
+        size = size[first] + size[second] + 1.0 + margin
     slope = excess if term["power"] == 2 else excess**0
     return np.sum(c[:, None] * excess ** term["power"]), np.sum(c[:, None] * (2.0 * slope * size + EPS * size**2))
 

@@ -17,6 +17,7 @@ from cvxstructreg.certificates.certificate import certify_point
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
 from cvxstructreg.groups import Groups
+from cvxstructreg.numerics.block_norms import block_norms, row_squares
 from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.iterate import Iterate
 
@@ -67,6 +68,6 @@ def copies_kept(solution: Solution, groups: Groups, strength: float) -> NDArray[
     if strength == 0 or not numbers:
         return kept
     multiplier = solution.dual[numbers[0]]
-    lengths = np.sqrt(np.add.reduceat(np.sum(multiplier**2, axis=1), groups.indptr[:-1]))
+    lengths = block_norms(row_squares(multiplier), groups.indptr)
     radii = strength * groups.weights
     return np.where(radii > 0, lengths >= radii * (1.0 - ROUND_OFF), kept)
