@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ FEATURES = csr.Graph.from_edges([(0, 1), (1, 2), (2, 3)], n_nodes=D)
 EXAMPLES = csr.Graph.from_edges([(i, i + 1) for i in range(N - 1)], n_nodes=N)
 DISJOINT = csr.Groups([[0, 1], [2, 3]], n_features=D)
 OVERLAPPING = csr.Groups([[0, 1, 2], [2, 3]], n_features=D)
+WEIGHTED = csr.Groups([[0, 1, 2], [2, 3]], member_weights=[[1.0, 2.0, 0.5], [2.0, 1.0]])
 ON_ROWS = csr.Groups([list(range(N // 2)), list(range(N // 2, N))], n_features=N)
 
 LOSSES: dict[str, Any] = {
@@ -31,6 +33,14 @@ LOSSES: dict[str, Any] = {
     "SquaredHinge": lambda: csr.SquaredHinge(LABELS),
     "Multinomial": lambda: csr.Multinomial(CLASSES),
     "MulticlassHinge": lambda: csr.MulticlassHinge(CLASSES),
+    "Poisson": lambda: csr.Poisson(CLASSES),
+    "Gamma": lambda: csr.Gamma(1.0 + CLASSES),
+    "Tweedie": lambda: csr.Tweedie(CLASSES),
+    "Huber": lambda: csr.Huber(X[:, 0]),
+    "Absolute": lambda: csr.Absolute(X[:, 0]),
+    "Quantile": lambda: csr.Quantile(X[:, 0]),
+    "MultiTask": lambda: csr.MultiTask(X[:, :2]),
+    "Cox": lambda: csr.Cox(CLASSES, event=LABELS),
 }
 LINEAR: dict[str, Any] = {
     "Ridge": lambda: csr.Ridge(),
@@ -44,11 +54,30 @@ LINEAR: dict[str, Any] = {
     "Box + Laplacian": lambda: csr.Box(-1.0, 1.0) + csr.Laplacian(FEATURES),
     "GroupLasso, disjoint": lambda: csr.GroupLasso(DISJOINT),
     "GroupLasso, overlapping + L1": lambda: csr.GroupLasso(OVERLAPPING) + csr.L1(),
+    "GroupLasso, tree": lambda: csr.GroupLasso(csr.TreeGroups.from_nested([0, [1], [2, 3]])),
+    "GroupLasso, member weights": lambda: csr.GroupLasso(WEIGHTED),
+    "GroupLasso, rows": lambda: csr.GroupLasso(csr.Groups.singletons(D)),
+    "GroupLasso, each output": lambda: csr.GroupLasso(OVERLAPPING, across_outputs=False),
     "LatentGroupLasso": lambda: csr.LatentGroupLasso(OVERLAPPING),
     "FusedLasso": lambda: csr.FusedLasso(FEATURES),
     "FusedLasso + L1": lambda: csr.FusedLasso(FEATURES) + csr.L1(),
+    "compose(L1, differences)": lambda: csr.compose(csr.L1(), csr.differences(D, order=2)),
+    "compose(BlockNorms, differences)": lambda: csr.compose(csr.BlockNorms.of_sizes([2] * D), csr.differences((2, 2))),
+    "BlockNorms": lambda: csr.BlockNorms.of_sizes([2, 2]),
+    "TotalVariation": lambda: csr.TotalVariation((2, 2)),
+    "TrendFilter": lambda: csr.TrendFilter(2),
+    "HuberDifferences": lambda: csr.HuberDifferences(FEATURES),
+    "HuberDifferences + L1": lambda: csr.HuberDifferences(FEATURES) + csr.L1(),
+    "SLOPE": lambda: csr.SLOPE.bh(D),
+    "SLOPE + Ridge": lambda: csr.SLOPE.bh(D) + csr.Ridge(),
+    "NuclearNorm": lambda: csr.NuclearNorm(),
+    "ExclusiveLasso": lambda: csr.ExclusiveLasso(DISJOINT),
+    "HuberPenalty": lambda: csr.HuberPenalty(),
 }
-PAIRS: dict[str, Any] = {"Dissimilarity + Ridge": lambda: csr.Dissimilarity([(0, 1)]) + csr.Ridge()}
+PAIRS: dict[str, Any] = {
+    "Dissimilarity + Ridge": lambda: csr.Dissimilarity([(0, 1)]) + csr.Ridge(),
+    "Dissimilarity with a dead zone + Ridge": lambda: csr.Dissimilarity([(0, 1)], margin=0.5) + csr.Ridge(),
+}
 KERNEL: dict[str, Any] = {
     "RKHSNorm": lambda: csr.RKHSNorm(),
     "RKHSNorm + Laplacian on the scores": lambda: csr.RKHSNorm() + csr.Laplacian(EXAMPLES).on_scores(),
@@ -59,6 +88,7 @@ KERNEL: dict[str, Any] = {
 }
 KERNEL_PAIRS: dict[str, Any] = {"RKHSNorm + Dissimilarity": lambda: csr.RKHSNorm() + csr.Dissimilarity([(0, 1)])}
 SEVERAL = ("Multinomial", "MulticlassHinge")
+NO_INTERCEPT = ("Cox",)
 
 
 def solver_rows() -> list[str]:
@@ -75,18 +105,19 @@ def solver_rows() -> list[str]:
     return rows
 
 
-def cell(model: csr.Linear | csr.Kernel, objective: Any) -> str:
+def cell(model: Any, objective: Any, loss: str) -> str:
     """The solvers that accept a problem, in the order of ``auto``; CVXPY accepts all and is left out."""
+    model = model(intercept=loss not in NO_INTERCEPT)
     accepting = [solver.name for solver in registry.accepting(csr.Problem(model, objective))][:-1]
     return ", ".join(f"`{name}`" for name in accepting) or "`cvxpy` only"
 
 
-def problem_rows(model: csr.Linear | csr.Kernel, penalties: dict[str, Any], pairs: dict[str, Any]) -> list[str]:
-    """A table of penalties by losses."""
+def problem_rows(model: Any, penalties: dict[str, Any], pairs: dict[str, Any]) -> list[str]:
+    """A table of penalties by losses; ``model(intercept=...)`` makes the model."""
     rows = [f"| penalty | {' | '.join(LOSSES)} |", "|---|" + "---|" * len(LOSSES)]
     for name, penalty in {**penalties, **pairs}.items():
         cells = [
-            "" if name in pairs and loss not in SEVERAL else cell(model, make() + penalty())
+            "" if name in pairs and loss not in SEVERAL else cell(model, make() + penalty(), loss)
             for loss, make in LOSSES.items()
         ]
         rows.append(f"| {name} | {' | '.join(cells)} |")
@@ -112,11 +143,11 @@ def page() -> str:
         f"The solvers that accept each problem, in the order in which `auto` considers them ({N} rows, {D} features).",
         "`cvxpy` accepts every problem and comes last. An empty cell means that the penalty does not fit the loss.",
         "",
-        *problem_rows(csr.Linear(X), LINEAR, PAIRS),
+        *problem_rows(partial(csr.Linear, X), LINEAR, PAIRS),
         "",
         "## Kernel models",
         "",
-        *problem_rows(csr.Kernel(GRAM, psd=True), KERNEL, KERNEL_PAIRS),
+        *problem_rows(partial(csr.Kernel, GRAM, psd=True), KERNEL, KERNEL_PAIRS),
         "",
     ]
     return "\n".join(lines)

@@ -1,6 +1,7 @@
-"""Draw the pictures of docs/plots.md with the lines of that page: python docs/images/make.py.
+"""Draw the pictures of docs/plots.md and of docs/worked/images.md with the lines of these pages.
 
-The Python blocks of the page run one after the other. The picture that follows a block is the figure of its ``ax``.
+Run ``python docs/images/make.py``. The Python blocks of a page run one after the other. The picture after a block
+is the figure of its ``ax``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from PIL import Image
 
-PAGE = Path(__file__).parent.parent / "plots.md"
+DOCS = Path(__file__).parent.parent
+PAGES = (DOCS / "plots.md", DOCS / "worked" / "images.md")
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```$(?:\n+!\[[^\]]*\]\((?P<image>[^)]*)\))?", re.DOTALL | re.MULTILINE)
 DPI, COLOURS = 110, 200
 
@@ -30,14 +32,19 @@ def save(figure: Any, path: Path) -> None:
     small.save(path, optimize=True)
 
 
-def draw(folder: Path = PAGE.parent) -> list[Path]:
-    """Run the page and save its pictures below the folder; their paths."""
-    names: dict[str, Any] = {"__name__": "plots_page"}
+def draw(folder: Path = DOCS) -> list[Path]:
+    """Run the pages and save their pictures below the folder; their paths."""
+    return [path for page in PAGES for path in drawn_by(page, folder)]
+
+
+def drawn_by(page: Path, folder: Path) -> list[Path]:
+    """Run one page and save its pictures; pages in a folder of docs refer to ../images."""
+    names: dict[str, Any] = {"__name__": "page"}
     drawn = []
-    for block in BLOCK.finditer(PAGE.read_text(encoding="utf-8")):
-        exec(compile(block["code"], str(PAGE), "exec"), names)
+    for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        exec(compile(block["code"], str(page), "exec"), names)
         if block["image"]:
-            path = folder / block["image"]
+            path = folder / block["image"].removeprefix("../")
             path.parent.mkdir(parents=True, exist_ok=True)
             save(names["ax"].figure, path)
             drawn.append(path)
