@@ -66,12 +66,12 @@ CVXPY_SOLVERS: dict[str, dict[str, Any]] = {
 CVXPY_LIMIT = 90.0
 
 
-def by_cvxpy(section: str, work: str, make: Callable[[], csr.Problem]) -> Iterator[Result]:
-    """Run each of CVXPY's solvers once, including compilation; "gap" is the error of the objective.
+def by_cvxpy(section: str, work: str, make: Callable[[], csr.Problem], tol: float = 1e-9) -> Iterator[Result]:
+    """Run each of CVXPY's solvers once, including compilation; "gap" is the error of the objective, up to ``tol``.
 
     Each solver runs in its own process, which is stopped at ``CVXPY_LIMIT``: ECOS needs many minutes on some problems.
     """
-    bound = make().solve(tol=1e-9).certificate.lower_bound
+    bound = make().solve(tol=tol).certificate.lower_bound
     for name, options in CVXPY_SOLVERS.items():
         parent, child = multiprocessing.get_context("fork").Pipe()
         worker = multiprocessing.get_context("fork").Process(target=_reference, args=(make, name, options, child))

@@ -3,6 +3,7 @@
     python benchmarks/run.py                       # all sections with available data and peers: an hour
     python benchmarks/run.py network lasso         # some sections
     python benchmarks/run.py --json out.json --figure out.png
+    python benchmarks/run.py --markdown docs/benchmark_tables.md   # the tables of the site, one for each section
 
 Times are the median of several runs after one that warms caches and compilers ("first run"); tasks that take minutes
 are run once. Our times include the certificate. "x ours" is the time relative to the first line of the same task. "gap"
@@ -19,18 +20,24 @@ import platform
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from datetime import date
+from pathlib import Path
 
+import blocks
 import data
 import elastic_net
 import figures
 import first_use
 import group_peers
 import groups
+import losses
 import manifold
 import multiclass
 import network
 import numpy as np
+import off_the_track
 import paths
+import plain_cvxpy
+import prototype
 from measure import Result
 from threadpoolctl import threadpool_limits
 
@@ -40,7 +47,12 @@ SECTIONS: dict[str, Callable[[], Iterable[Result]]] = {
     **groups.SECTIONS,
     **group_peers.SECTIONS,
     **paths.SECTIONS,
+    **prototype.SECTIONS,
     **first_use.SECTIONS,
+    **off_the_track.SECTIONS,
+    **plain_cvxpy.SECTIONS,
+    **losses.SECTIONS,
+    **blocks.SECTIONS,
     **{f"multiclass_{name}": run for name, run in multiclass.SECTIONS.items()},
     **{f"manifold_{name}": run for name, run in manifold.SECTIONS.items()},
 }
@@ -66,13 +78,31 @@ def table(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
+def page(results: list[Result]) -> str:
+    """The results as a page of the site: the machine, and one table for each section."""
+    command = "python benchmarks/run.py --markdown docs/benchmark_tables.md"
+    lines = ["# Benchmark tables", "", f"`{command}` wrote this page.", ""]
+    lines += [f"{machine()}. The columns are explained in the docstring of `benchmarks/run.py`.", ""]
+    for section in dict.fromkeys(result.section for result in results):
+        lines += [f"## {section}", "", table([result for result in results if result.section == section]), ""]
+    return "\n".join(lines)
+
+
+def machine() -> str:
+    """The date and the machine."""
+    return f"{date.today()}, {platform.machine()}, Python {platform.python_version()}, one thread"
+
+
 def main() -> None:
     """Run the requested sections and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", help=f"any of {', '.join(SECTIONS)} (default: all)")
     parser.add_argument("--json", help="also write the results to this file, after every section")
+    parser.add_argument("--markdown", help="write the tables to this file, as a page of the site, after every section")
     parser.add_argument("--figure", help="draw the ratios and the growth of cost to this file (needs matplotlib)")
+    parser.add_argument("--blocks-gb", type=float, help="size of the folder of blocks of rows (default: 0.5)")
     options = parser.parse_args()
+    blocks.SIZE = options.blocks_gb or blocks.SIZE
     unknown = set(options.sections) - set(SECTIONS)
     if unknown:
         parser.error(f"unknown section {', '.join(sorted(unknown))}; choose from {', '.join(SECTIONS)}")
@@ -88,7 +118,9 @@ def main() -> None:
             if options.json:
                 with open(options.json, "w", encoding="utf-8") as file:
                     json.dump([asdict(result) for result in results], file, indent=2)
-    print(f"\n{date.today()}, {platform.machine()}, Python {platform.python_version()}, one thread\n")
+            if options.markdown:
+                Path(options.markdown).write_text(page(results), encoding="utf-8")
+    print(f"\n{machine()}\n")
     print(table(results))
     if options.figure:
         figures.draw(results, ratios(results), options.figure)

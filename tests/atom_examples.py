@@ -6,16 +6,17 @@ import pkgutil
 import pytest
 from atom_contract import examples_of
 
+import cvxstructreg.expressions
 import cvxstructreg.losses
 import cvxstructreg.penalties
 from cvxstructreg.core.atom import Atom
 
 
 def discovered():
-    """Every atom class of the losses and penalties that gives examples of itself."""
+    """Every atom class of the losses, penalties and expressions that gives examples of itself."""
     found = set()
-    for package in (cvxstructreg.losses, cvxstructreg.penalties):
-        for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+    for package in (cvxstructreg.losses, cvxstructreg.penalties, cvxstructreg.expressions):
+        for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             for item in vars(importlib.import_module(info.name)).values():
                 if isinstance(item, type) and issubclass(item, Atom) and item.__module__ == info.name:
                     found.add(item)

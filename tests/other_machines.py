@@ -31,7 +31,10 @@ QUICK = [
     "tests/test_graph_builders.py",
     "tests/test_group_builders.py",
     "tests/test_known_answers.py",
+    "tests/test_other_libraries.py",
     "tests/test_paths.py",
+    "tests/test_sentence_groups.py",
+    "tests/test_topic_groups.py",
     "cvxstructreg/groups",
     "cvxstructreg/estimators",
 ]

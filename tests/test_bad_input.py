@@ -183,11 +183,15 @@ OBJECTIVES = {
 }
 
 ATOMS = {
-    "matrix as graph": (lambda: csr.FeatureNetwork(np.eye(3)), TypeError, r"needs a Graph, got ndarray; .* Graph\(W\)"),
-    "matrix as laplacian": (lambda: csr.Laplacian(np.eye(3)), TypeError, "needs a Graph, got ndarray"),
-    "matrix as fused": (lambda: csr.FusedLasso(np.eye(3)), TypeError, "needs a Graph, got ndarray"),
-    "lists as groups": (lambda: csr.GroupLasso([[0]]), TypeError, r"needs Groups, got list; pass Groups\(lists"),
-    "lists as latent": (lambda: csr.LatentGroupLasso([[0]]), TypeError, "needs Groups, got list; pass Groups"),
+    "matrix as graph": (
+        lambda: csr.FeatureNetwork(np.ones((3, 2, 1))),
+        TypeError,
+        r"a Graph, got ndarray; .* Graph\(W\)",
+    ),
+    "numbers as laplacian": (lambda: csr.Laplacian([1, 2, 3]), TypeError, "needs a Graph, got list"),
+    "diagonal in a matrix": (lambda: csr.FusedLasso(np.eye(3)), ValueError, "diagonal|itself|loop"),
+    "numbers as groups": (lambda: csr.GroupLasso([0, 1]), TypeError, r"needs Groups, got list; pass Groups\(lists"),
+    "text as latent": (lambda: csr.LatentGroupLasso("ab"), TypeError, "needs Groups, got str; pass Groups"),
     "directed": (lambda: csr.Laplacian(csr.Graph([[0, 1], [0, 0]])), ValueError, r"undirected .*symmetrized\(\)"),
     "directed fused": (
         lambda: csr.FusedLasso(csr.Graph([[0, 1], [0, 0]])),

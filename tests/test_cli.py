@@ -21,6 +21,15 @@ def test_one_method_as_a_table(capsys):
     assert "all solvers agree" in out
 
 
+def test_progress_and_next_steps(capsys):
+    assert cli.main(["verify", "--method", "feature-network", "--solvers", "newton"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err.splitlines() == ["feature-network: cvxpy ...", "feature-network: newton ..."]
+    assert "Next: compare your own solver" in captured.out
+    assert cli.main(["verify", "--method", "feature-network", "--solvers", "newton", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+
+
 def test_json_is_a_list_of_records(capsys):
     assert cli.main(["verify", "--method", "laplacian-elastic-net", "--solvers", "fista", "--json"]) == 0
     records = json.loads(capsys.readouterr().out)
@@ -80,6 +89,6 @@ def test_a_report_reads_well():
     report = csr.verify(csr.Problem(csr.Linear(X), csr.Hinge([0, 1, 1]) + csr.Ridge()))
     assert report.agrees
     assert "fista refuses: Hinge(3 rows) has no gradient" in str(report)
-    assert "<pre>" in report._repr_html_()
+    assert "<table" in report._repr_html_()
     assert {row.solver for row in report.rows} == {"cvxpy", "augmented_lagrangian", "semismooth_newton", "admm"}
     assert len(report.records()) == len(report.rows)

@@ -19,6 +19,7 @@ from cvxstructreg.testing import check_atom, check_solver
 PUBLIC = [
     item for item in (getattr(csr, name) for name in csr.__all__) if isinstance(item, type) and issubclass(item, Atom)
 ]
+PUBLIC.remove(csr.Penalty)  # a base class
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -135,7 +136,9 @@ def test_an_objective_that_is_not_that_of_the_point_is_found(monkeypatch):
     problem = lasso()
     solve = problem.solve
     monkeypatch.setattr(problem, "solve", lambda **options: replace(solve(**options), objective=1.0))
-    with pytest.raises(AssertionError, match=r"objective: the reported value is 1\.0"):
+    with pytest.raises(
+        AssertionError, match=r"objective: the reported value is 1, the value of the point is 3\.4.*\(at coef = "
+    ):
         check_solver("fista", problem)
 
 
@@ -144,5 +147,8 @@ def test_a_point_away_from_the_optimum_is_found(monkeypatch):
     good = problem.solve()
     bad = replace(good, coef=good.coef + 0.1, objective=problem.value(good.coef + 0.1, good.intercept))
     monkeypatch.setattr(problem, "solve", lambda **options: bad)
-    with pytest.raises(AssertionError, match="certificate: the recomputed"):
+    with pytest.raises(
+        AssertionError,
+        match=r"certificate: the relative gap, recomputed from the point, is 0\.08.* the tolerance is 1e-06",
+    ):
         check_solver("fista", problem)

@@ -5,11 +5,37 @@ import importlib
 import numpy as np
 import pytest
 import sklearn
-from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression
+from sklearn.linear_model import (
+    ElasticNet,
+    GammaRegressor,
+    Lasso,
+    LogisticRegression,
+    PoissonRegressor,
+    QuantileRegressor,
+    TweedieRegressor,
+)
 from sklearn.linear_model import Ridge as SklearnRidge
 from sklearn.svm import SVC
 
-from cvxstructreg import L1, Graph, Linear, Logistic, Problem, Ridge, Squared, conventions
+from cvxstructreg import (
+    L1,
+    Cox,
+    Gamma,
+    Graph,
+    GroupLasso,
+    Groups,
+    Huber,
+    Linear,
+    Logistic,
+    MultiTask,
+    Poisson,
+    Problem,
+    Quantile,
+    Ridge,
+    Squared,
+    Tweedie,
+    conventions,
+)
 from cvxstructreg.estimators import (
     FeatureNetworkClassifier,
     GroupLassoClassifier,
@@ -71,6 +97,40 @@ def test_ridge_of_scikit_learn():
     assert conventions.to_sklearn_ridge(strengths.ridge) == {"alpha": 3.0}
 
 
+def test_losses_of_means_of_scikit_learn():
+    counts, amounts = RNG.poisson(np.exp(0.5 * TARGET)), np.exp(0.5 * TARGET)
+    claims = np.where(amounts > 1.0, amounts, 0.0)
+    weight = np.linspace(0.5, 2.0, N)
+    for peer, loss in (
+        (PoissonRegressor(alpha=0.1), Poisson(counts, sample_weight=weight)),
+        (GammaRegressor(alpha=0.1), Gamma(amounts, sample_weight=weight)),
+        (TweedieRegressor(power=1.5, link="log", alpha=0.1), Tweedie(claims, sample_weight=weight)),
+    ):
+        peer.set_params(tol=1e-10, max_iter=10_000).fit(X, loss.y[:, 0], sample_weight=weight)
+        same(fitted(loss, conventions.from_mean_loss(0.1, weight.sum(), 0.0)), peer.coef_, peer.intercept_, 1e-4)
+
+
+def test_quantile_regression_of_scikit_learn():
+    peer = QuantileRegressor(quantile=0.8, alpha=0.05).fit(X, TARGET)
+    strength = conventions.from_mean_loss(0.05, N).l1
+    problem = Problem(Linear(X), Quantile(TARGET, quantile=0.8) + strength * L1())
+    ours = problem.solve()
+    assert ours.status == "optimal"
+    assert abs(problem.value(peer.coef_, peer.intercept_) - ours.objective) <= 2e-6 * ours.objective
+
+
+def test_strengths_of_statsmodels():
+    """-1/n loglike + alpha (...), written out: the optimum of ours is a stationary point."""
+    counts = RNG.poisson(np.exp(0.5 * TARGET))
+    strengths = conventions.from_statsmodels(alpha=0.2, nobs=N, L1_wt=0.25)
+    ours = fitted(Poisson(counts), strengths)
+    mean = np.exp(X @ ours.coef + ours.intercept)
+    gradient = X.T @ (mean - counts) / N + 0.2 * 0.75 * ours.coef
+    held = ours.coef != 0
+    np.testing.assert_allclose(gradient[held], -0.2 * 0.25 * np.sign(ours.coef[held]), atol=1e-5)
+    assert np.all(np.abs(gradient) <= 0.2 * 0.25 + 1e-5)
+
+
 def test_support_vector_machine_of_scikit_learn():
     peer = SVC(C=0.8, kernel="rbf", gamma=0.3, tol=1e-10).fit(X, LABEL)
     model = MixedGraphClassifier(**conventions.from_sklearn_svc(0.8), gamma=0.3, tol=1e-9).fit(X, LABEL)
@@ -129,6 +189,21 @@ def glum_agrees(glum):
         ours = estimator(graph, normalized=False, tol=1e-12, **strengths).fit(X, y)
         np.testing.assert_allclose(np.ravel(ours.coef_), peer.coef_, atol=1e-4)
 
+    counts, exposure = RNG.poisson(3.0 * np.exp(0.3 * TARGET)), np.full(N, 3.0)
+    amounts = np.exp(0.5 * TARGET)
+    for family, y, weight in [
+        ("poisson", counts, None),
+        ("poisson", counts / exposure, exposure),
+        ("gamma", amounts, None),
+        ("gamma", amounts, np.linspace(0.5, 2.0, N)),
+        ("tweedie (1.5)", np.where(amounts > 1.0, amounts, 0.0), None),
+    ]:
+        offset = 0.1 * X[:, 0]
+        peer = glum.GeneralizedLinearRegressor(family=family, link="log", alpha=0.1, l1_ratio=0.5, gradient_tol=1e-10)
+        peer.fit(X, y, sample_weight=weight, offset=offset)
+        loss, n = conventions.glum_loss(family, y, weight, offset)
+        same(fitted(loss, conventions.from_mean_loss(0.1, n, 0.5)), peer.coef_, peer.intercept_, atol=1e-4)
+
 
 def skglm_agrees(skglm):
     strengths = conventions.from_mean_loss(0.05, N)
@@ -163,6 +238,37 @@ def group_lasso_agrees(group_lasso):
     strengths = conventions.from_group_lasso(0.01, 0.004, N)
     ours = GroupLassoClassifier([[0, 1], [2, 3, 4], [5]], **strengths, tol=1e-12).fit(X, classes)
     np.testing.assert_allclose(ours.coef_.T, peer.coef_, atol=2e-3)  # the peer converges slowly
+
+
+@pytest.mark.slow  # each datafit is compiled
+@pytest.mark.filterwarnings("default")  # those of other libraries
+def test_datafits_of_skglm_are_means_of_our_losses():
+    skglm = pytest.importorskip("skglm")
+    from skglm import datafits, penalties, solvers
+    from skglm.utils.jit_compilation import compiled_clone
+
+    counts, amounts = RNG.poisson(np.exp(0.5 * TARGET)), np.exp(0.5 * TARGET)
+    times, events = np.ceil(9.0 * np.exp(-TARGET)), np.arange(N) % 3 > 0
+    survival = np.column_stack([times, events.astype(float)])
+    cases = [
+        (datafits.Poisson(), counts.astype(float), Poisson(counts), solvers.ProxNewton),
+        (datafits.Gamma(), amounts, Gamma(amounts), solvers.ProxNewton),
+        (datafits.Huber(0.5), TARGET, Huber(TARGET, delta=0.5), solvers.AndersonCD),
+        (datafits.Cox(use_efron=False), survival, Cox(times, event=events), solvers.ProxNewton),
+        (datafits.Cox(use_efron=True), survival, Cox(times, event=events, ties="efron"), solvers.ProxNewton),
+    ]
+    columns, strength = np.asfortranarray(X), conventions.from_mean_loss(0.05, N).l1
+    for given, y, loss, solver in cases:
+        datafit, penalty = compiled_clone(given), compiled_clone(penalties.L1(0.05))
+        datafit.initialize(columns, y)
+        coef = solver(tol=1e-10, fit_intercept=False).solve(columns, y, datafit, penalty)[0]
+        ours = Problem(Linear(X, intercept=False), loss + strength * L1()).solve(tol=1e-10)
+        np.testing.assert_allclose(ours.coef, coef, atol=1e-4)
+    several = np.column_stack([TARGET, X[:, 0] - X[:, 1]])
+    peer = skglm.MultiTaskLasso(alpha=0.05, tol=1e-10, fit_intercept=False).fit(X, several)
+    rows = GroupLasso(Groups([[j] for j in range(6)], n_features=6))
+    ours = Problem(Linear(X, intercept=False), MultiTask(several) + strength * rows).solve(tol=1e-10)
+    np.testing.assert_allclose(ours.coef.T, peer.coef_, atol=1e-4)
 
 
 PEERS = {"glum": glum_agrees, "skglm": skglm_agrees, "celer": celer_agrees, "group_lasso": group_lasso_agrees}

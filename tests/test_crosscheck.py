@@ -20,13 +20,15 @@ from cvxstructreg.crosscheck import Settings, Violation, as_script, check, rando
 from cvxstructreg.crosscheck import run as runs
 from cvxstructreg.crosscheck.build import build
 from cvxstructreg.crosscheck.command import main
-from cvxstructreg.crosscheck.patience import TooSlow, patience
+from cvxstructreg.crosscheck.patience import TooSlow, is_slow, patience
 from cvxstructreg.crosscheck.report import as_html, tally
 from cvxstructreg.crosscheck.textbook import escape
 from cvxstructreg.crosscheck.textbook.program import textbook_optimum
+from cvxstructreg.crosscheck.textbook.structured import KINDS as STRUCTURED
 from cvxstructreg.crosscheck.textbook.value import value
 from cvxstructreg.forms.separable import Separable
 from cvxstructreg.penalties.blocks import BlockNorms
+from cvxstructreg.runtime import compiling
 from cvxstructreg.solvers import registry
 
 #: Small problems, few iterations and rare extras: what every run of the tests can afford.
@@ -100,6 +102,18 @@ def test_a_conjugate_that_is_off_by_a_factor_is_found(monkeypatch):
     right = csr.Squared.conj
     monkeypatch.setattr(csr.Squared, "conj", lambda self, u: 0.99 * right(self, u))
     assert first_found({"atom", "bound"}, with_term("Squared"))
+
+
+def test_a_conjugate_of_counts_with_a_wrong_offset_is_found(monkeypatch):
+    right = csr.Poisson.conj
+    monkeypatch.setattr(csr.Poisson, "conj", lambda self, u: right(self, u) - 0.01 * abs(u).sum())
+    assert first_found({"atom", "bound"}, with_term("Poisson"))
+
+
+def test_quantiles_on_the_wrong_side_are_found(monkeypatch):
+    right = csr.Quantile.value
+    monkeypatch.setattr(csr.Quantile, "value", lambda self, z: right(self, 2.0 * self.y - z))
+    assert first_found({"objective"}, with_term("Quantile"))
 
 
 def test_a_dual_norm_that_is_halved_is_found(monkeypatch):
@@ -208,12 +222,36 @@ def test_a_limit_that_is_not_kept_is_found(monkeypatch):
     assert [violation.kind for violation in found] == ["time"]
 
 
+def test_runs_that_compile_loops_are_not_timed():
+    left = [3]
+
+    def compiles():
+        end = time.process_time() + 0.12
+        if left[0]:
+            left[0] -= 1
+            compiling.begin()
+            while time.process_time() < end:
+                pass
+            compiling.end()
+
+    assert not is_slow(compiles, 0.1)
+    assert left == [0]
+
+    def hangs():
+        while True:
+            pass
+
+    assert is_slow(hangs, 0.05)
+
+
 # ------------------------------------------------------------------------------------------------- textbook formulas
 
 
 def test_the_second_opinion_shares_no_code():
     folder = Path(csr.__file__).parent / "crosscheck"
-    for path in folder.glob("textbook_*.py"):
+    paths = list(folder.glob("textbook/*.py"))
+    assert len(paths) > 4
+    for path in paths:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("cvxstructreg"):
                 assert node.module.startswith(("cvxstructreg.crosscheck.textbook", "cvxstructreg.crosscheck.recipe"))
@@ -229,6 +267,9 @@ def test_the_recipes_hold_what_they_should():
     recipes = [random_recipe(0, number) for number in range(600)]
     terms = [term for recipe in recipes for term in recipe["terms"]]
     assert {term["kind"] for term in terms} >= {"Squared", "MulticlassHinge", "Dissimilarity", "FeatureNetwork", "Box"}
+    assert {term["kind"] for term in terms} >= set(STRUCTURED)
+    assert all(any(name in term for term in terms) for name in ("members", "tree", "across_outputs", "margin"))
+    assert {term["kind"] for term in terms} >= set(csr.losses.__all__)
     assert {recipe["model"]["dtype"] for recipe in recipes} >= {"float64", "float32", "int64", "int8", "bool"}
     assert {recipe["model"]["format"] for recipe in recipes} >= {"csr", "unsorted", "duplicates", "explicit zeros"}
     graphs = [term["graph"] for term in terms if "graph" in term]
@@ -268,8 +309,10 @@ def test_the_textbook_finds_the_optimum_of_scikit_learn():
 def test_a_violation_is_shrunk_to_a_script_of_ten_lines_that_shows_it(monkeypatch, tmp_path):
     right = csr.Hinge.value
     monkeypatch.setattr(csr.Hinge, "value", lambda self, z: 1.0001 * right(self, z))
-    recipe = next(r for r in (random_recipe(7, i, 30) for i in range(99)) if with_term("Hinge")(r))
-    violation = next(v for v in check(recipe, LIGHT).violations if v.kind == "objective")
+    recipes = (random_recipe(7, number, 30) for number in range(400))
+    linear = (recipe for recipe in recipes if with_term("Hinge")(recipe) and recipe["model"]["kind"] == "linear")
+    pairs = ((recipe, violation) for recipe in linear for violation in check(recipe, LIGHT).violations)
+    recipe, violation = next(pair for pair in pairs if pair[1].kind == "objective")
     smaller, same = shrink(recipe, violation, LIGHT, seconds=10.0)
     assert same.kind == "objective" and len(smaller["model"]["matrix"]) <= 3 and len(smaller["terms"]) <= 2
     script = as_script(smaller, same, LIGHT)
@@ -287,11 +330,12 @@ def test_every_recipe_can_be_printed_as_a_script(number):
     names: dict[str, object] = {}
     try:
         problem = build(recipe)
+        n_weights = problem.model.n_weights
     except ValueError:
         return  # refused
     exec("\n".join(lines), names)
     rng = np.random.default_rng(number)
-    theta = rng.normal(size=(problem.model.n_weights, problem.n_outputs))
+    theta = rng.normal(size=(n_weights, problem.n_outputs))
     theta = theta[:, 0] if problem.n_outputs == 1 else theta
     assert names["problem"].value(theta) == problem.value(theta)
 

@@ -14,7 +14,7 @@ import pytest
 import cvxstructreg as csr
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.runtime import deadline
-from cvxstructreg.solvers import reference, registry
+from cvxstructreg.solvers import Iterate, Solver, reference, registry
 from cvxstructreg.solvers.run import GRACE, bounded
 
 
@@ -174,4 +174,18 @@ def test_the_latent_norm_and_its_prox_by_their_optimality_conditions(seed):
     u = v - x
     assert penalty.dual_norm(u) <= t * (1.0 + 1e-9)
     assert float(np.sum(u * x)) == pytest.approx(t * penalty.value(x), rel=1e-8)
-    assert penalty.value(v) == pytest.approx(penalty._norm_by_cvxpy(v), rel=1e-7)
+    unit = float(np.abs(v).max())
+    by_definition = cp.Problem(cp.Minimize(penalty.expr(w := cp.Variable(v.shape))), [w == v / unit])
+    assert penalty.value(v) == pytest.approx(unit * by_definition.solve(cp.CLARABEL), rel=1e-7)
+
+
+def test_a_solve_cut_short_returns_no_point_worse_than_its_start():
+    def overshoot(problem, start, tol):
+        yield Iterate(start.theta + 1e6, start.b, promising=False)
+        raise deadline.OutOfTimeError("the time limit has passed")
+
+    X = np.random.default_rng(0).normal(size=(10, 3))
+    problem = csr.Problem(csr.Linear(X), csr.Squared(X[:, 0]) + csr.Ridge())
+    with csr.solvers.register(Solver("overshoot", overshoot)), pytest.warns(csr.InaccurateWarning, match="time limit"):
+        solution = problem.solve("overshoot")
+    assert solution.objective <= problem.value(np.zeros(3), X[:, 0].mean()) * (1.0 + 1e-9)

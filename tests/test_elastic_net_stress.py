@@ -159,11 +159,13 @@ def test_huge_strength_gives_exact_zeros(solver, sparse, lam2):
 def test_no_strength_at_all(solver):
     X, y = data()
     made = csr.Problem(csr.Linear(X[:, :5]), csr.Logistic(y) + 0.0 * csr.L1() + 0.0 * csr.Laplacian(chain(5)))
-    solution = certified(made, solver)
+    with pytest.raises(ValueError, match="neither L1 nor a bound"):  # terms of strength zero are left out
+        made.solve(solver)
+    solution = certified(made, "auto")
     slope = X[:, :5].T @ csr.Logistic(y).grad(solution.scores[:, None])
     assert np.abs(slope).max() < 1e-2
     # without a penalty and with more features than samples the fit is perfect, and the weights grow without end
-    honest(csr.Problem(csr.Linear(X[:15]), csr.Logistic(y[:15]) + 0.0 * csr.L1()), solver, max_iter=30)
+    honest(csr.Problem(csr.Linear(X[:15]), csr.Logistic(y[:15]) + 0.0 * csr.L1()), "auto", max_iter=30)
 
 
 @BOTH

@@ -1,12 +1,16 @@
-"""A formula that has to be written twice, in a compiled loop or for another model, gives the same numbers twice."""
+"""A formula stands once. One that must stand twice, as in compiled loops, gives the same numbers twice."""
+
+from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
 import pytest
+from formula_patterns import FORMULAS, SECOND_TIMES
 
 import cvxstructreg as csr
 from cvxstructreg.forms import compiled_groups, row_selection
 from cvxstructreg.forms.centred_hinge import CentredHinges, centred
+from cvxstructreg.forms.function_norm import ScaledFunctionNorm
 from cvxstructreg.forms.quadratic_form import QuadraticForm
 from cvxstructreg.forms.quadratic_penalty import MatrixPenalty
 from cvxstructreg.forms.smoothed_hinge import SmoothedHinge
@@ -16,6 +20,7 @@ from cvxstructreg.solvers.kernels import augmented_lagrangian
 from cvxstructreg.solvers.kernels.box_qp import BoxProgram
 from cvxstructreg.solvers.multiclass import compiled_hinge
 
+PACKAGE = Path(csr.__file__).parent
 GROUPS = csr.Groups([[0, 1, 2], [2, 3], [0, 3], [4]], n_features=5, weights=[1.0, 0.5, 2.0, 1.5])
 INDPTR, INDICES, RADII = (np.array(part) for part in (GROUPS.indptr, GROUPS.indices, GROUPS.weights))
 SMALL = 10.0 ** np.array([-3, 0, 2])
@@ -24,6 +29,23 @@ SMALL = 10.0 ** np.array([-3, 0, 2])
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+# no second home
+
+
+@pytest.mark.parametrize("formula", FORMULAS, ids=lambda formula: formula.name)
+def test_a_formula_stands_at_home_only(formula):
+    files = {path.relative_to(PACKAGE).as_posix(): path.read_text() for path in PACKAGE.rglob("*.py")}
+    found = {path: list(formula.found(code)) for path, code in files.items()}
+    assert found[formula.homes[0]], "the home has moved"
+    elsewhere = {path: lines for path, lines in found.items() if lines and not formula.is_home(path)}
+    assert not elsewhere, f"the {formula.name} has its home in {formula.homes[0]}; use that"
+
+
+@pytest.mark.parametrize(("formula", "code"), SECOND_TIMES)
+def test_a_formula_written_out_again_is_found(formula, code):
+    assert list(formula.found(code))
 
 
 # group norms
@@ -91,7 +113,9 @@ def test_hinges(size, rng):
     y, s = loss.hinges()
     assert np.sum(s * np.maximum(0.0, 1.0 - y * z[:, 0])) == pytest.approx(expected, rel=1e-13)
     smooth = SmoothedHinge(Y, S, None)
-    assert augmented_lagrangian._hinge_value(smooth, z) == pytest.approx(expected, rel=1e-13)
+    a = S[:, None] * rng.uniform(size=(4, 1))
+    gap = expected + loss.conj(-loss.y * a) + np.sum(loss.y * a * z)  # Fenchel
+    assert augmented_lagrangian._loss_gap(smooth, z, a) == pytest.approx(gap, rel=1e-11)
     sharp = 1e9
     smooth.recentre(0.5 * S[:, None], sharp)
     assert smooth.value(z) == pytest.approx(expected, abs=1.01 * np.sum((S / 2) ** 2) / (2 * sharp), rel=1e-12)
@@ -169,6 +193,23 @@ def test_the_norm_of_the_function(rng):
     for variable in program.variables():
         variable.value = theta[:, None] if variable.name() == "theta" else b[None]
     assert program.objective.value == pytest.approx(whole, rel=1e-9)
+
+
+def test_the_norm_of_the_function_as_an_object(rng):
+    """Value, gradients and conjugate against the matrix lam gram."""
+    X, lam = rng.normal(size=(5, 5)), 0.3
+    gram, theta, p = X @ X.T, rng.normal(size=(5, 2)), rng.normal(size=(5, 2))
+    norm, h = ScaledFunctionNorm(lam), gram @ theta
+    form = lam * MatrixPenalty(gram)
+    assert norm.value(theta, h) == pytest.approx(form.value(theta), rel=1e-12)
+    assert norm.value(theta, -1e-18 * theta) == 0.0
+    np.testing.assert_allclose(norm.grad(h), form.grad(theta), rtol=1e-11)
+    step = norm.value(theta + p, h + gram @ p) - norm.value(theta, h) - norm.value(p, gram @ p)
+    assert step == pytest.approx(np.vdot(norm.grad(theta), gram @ p), rel=1e-9)  # the gradient by h
+    assert norm.grad(theta) == pytest.approx(norm.curvature * theta)
+    # Fenchel's equality at u, the gradient by h
+    u = norm.grad(theta)
+    assert norm.conj(np.vdot(u, gram @ u)) == pytest.approx(np.vdot(u, h) - norm.value(theta, h), rel=1e-11)
 
 
 def test_the_norm_of_the_function_in_certificates(rng):

@@ -19,8 +19,9 @@ from random_problems import kernel_problem, linear_problem
 
 @pytest.fixture(autouse=True)
 def left_out(monkeypatch):
-    """Without the general second-order solver, to which the problems of these tests are easy."""
-    monkeypatch.setattr(semismooth_newton.SOLVER, "refusal", lambda problem: Refusal("left out"))
+    """Without the general second-order solvers, to which the problems of these tests are easy."""
+    for solver in (semismooth_newton.SOLVER, semismooth_newton.MATRIX_FREE):
+        monkeypatch.setattr(solver, "refusal", lambda problem: Refusal("left out"))
 
 
 LASSO = csr.Problem(

@@ -16,16 +16,11 @@ from random_problems import LOSSES, PENALTIES, kernel_problem, linear_problem
 FIRST_ORDER = [module.name for module in registry.solvers() if module.name != "cvxpy"]
 
 
-# the published ADMM needs 20,000 iterations for one millionth on the text
-PUBLISHED = "sentence_admm"
-
-
 @pytest.fixture(scope="module", params=list(METHODS))
 def report(request):
     """The verification of one method."""
     problem = METHODS[request.param]()
-    solvers = [module.name for module in registry.accepting(problem) if module.name != PUBLISHED]
-    return csr.verify(problem, solvers, method=request.param)
+    return csr.verify(problem, method=request.param)
 
 
 def test_all_solvers_agree_within_one_millionth(report):
@@ -36,15 +31,9 @@ def test_all_solvers_agree_within_one_millionth(report):
         assert row.certificate == "duality_gap"
 
 
-@pytest.mark.parametrize("tol", [1e-5, pytest.param(1e-6, marks=pytest.mark.slow)])
-def test_the_published_admm_agrees_too(tol):
-    report = csr.verify(METHODS["sentence-group-lasso"](), [PUBLISHED], tol=tol)
-    assert report.agrees, str(report)
-    assert [row.solver for row in report.rows] == ["cvxpy", PUBLISHED]
-    for row in report.rows:
-        assert 0 <= row.relative_gap <= tol
-        assert abs(row.distance) <= tol
-        assert row.certificate == "duality_gap"
+def test_the_published_admm_takes_part():
+    problem = METHODS["sentence-group-lasso"]()
+    assert "sentence_admm" in [solver.name for solver in registry.accepting(problem)]
 
 
 def test_a_solver_that_is_not_cvxpy_solves_it(report):

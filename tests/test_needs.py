@@ -128,3 +128,12 @@ def test_asking_factorises_no_gram_matrix(monkeypatch):
             problem = csr.Problem(KERNEL, loss + penalty)
             assert "cvxpy" in [solver.name for solver in registry.accepting(problem)]
             assert registry.refusals(problem)
+
+
+def test_a_term_of_strength_zero_changes_nothing():
+    """An L1 term of strength 0 is no term on the weights beside the function norm."""
+    model, objective = csr.Kernel([[2.0, 1.0], [1.0, 2.0]], intercept=False), csr.Squared([1.0, -2.0]) + csr.RKHSNorm()
+    plain = csr.Problem(model, objective).solve()
+    with_zero = csr.Problem(model, objective + 0.0 * csr.L1()).solve()
+    assert with_zero.solver == plain.solver
+    assert np.allclose(with_zero.coef, plain.coef)

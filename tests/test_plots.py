@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib
@@ -210,9 +211,127 @@ def test_the_page_draws_its_pictures(tmp_path):
     make = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(make)
     drawn = make.draw(tmp_path)
-    assert len(drawn) == len(plots.__all__)
+    assert len(drawn) == len(plots.__all__) + 1  # and the picture of worked/images.md
     for picture in drawn:
         assert 2_000 < picture.stat().st_size < 100_000
         assert (docs / "images" / picture.name).exists()
     page = (docs / "plots.md").read_text(encoding="utf-8")
     assert all(f"plots.{name}(" in page for name in plots.__all__)
+
+
+def test_convergence_against_iterations_and_of_a_report():
+    problem = lasso()
+    report = csr.verify(problem, {"f": "fista", "stored": problem.solve().coef})
+    ax = plots.convergence(report, x="iterations")
+    assert [line.get_label() for line in ax.get_lines()] == ["cvxpy", "f"]
+    counts = ax.get_lines()[1].get_xdata()
+    assert counts[-1] == report.solutions["f"].n_iter and np.all(np.diff(counts) >= 0)
+    assert ax.get_xlabel() == "iterations"
+    with pytest.raises(ValueError, match="x must be 'seconds' or 'iterations', got 'hours'"):
+        plots.convergence(report, x="hours")
+
+
+def test_convergence_leaves_compilation_out():
+    solution = lasso().solve("fista")
+    slow = replace(
+        solution,
+        time=solution.time + 100.0,
+        history=tuple(replace(r, time=r.time + 100.0, compiling=r.compiling + 100.0) for r in solution.history),
+    )
+    (line,) = plots.convergence(slow).get_lines()
+    assert line.get_xdata()[-1] < 50.0
+    assert slow.compiling >= 100.0
+
+
+def test_a_prox_is_drawn_along_a_line():
+    ax = plots.prox(csr.L1(), t=(1.0, 2.0))
+    first, second, identity = ax.get_lines()[:3]
+    v = np.asarray(first.get_xdata())
+    assert first.get_ydata() == pytest.approx(np.sign(v) * np.maximum(np.abs(v) - 1.0, 0.0))
+    assert second.get_ydata() == pytest.approx(np.sign(v) * np.maximum(np.abs(v) - 2.0, 0.0))
+    assert identity.get_ydata() == pytest.approx(v)
+    groups = csr.GroupLasso(csr.Groups([[0, 1]]))
+    (line, _) = plots.prox(2.0 * groups, t=0.5, direction=[1.0, 1.0], point=[1.0, 1.0]).get_lines()[:2]
+    s = np.asarray(line.get_xdata())
+    assert line.get_ydata() == pytest.approx(np.sign(s) * np.maximum(np.abs(s) - 1.0, 0.0), abs=1e-8)
+    with pytest.raises(ValueError, match="t must be positive, got -1"):
+        plots.prox(csr.L1(), t=-1.0)
+    with pytest.raises(TypeError, match="expected an atom such as L1"):
+        plots.prox(abs)
+    with pytest.raises(ValueError, match="direction must not be zero"):
+        plots.prox(csr.L1(), direction=[0.0])
+
+
+def test_a_conjugate_ends_where_its_domain_ends():
+    ax = plots.conjugate(2.0 * csr.L1(), reach=3.0, n_points=61)
+    f, conj, left, right = ax.get_lines()[:4]
+    u = np.asarray(conj.get_xdata())
+    inside = np.isfinite(conj.get_ydata())
+    assert np.array_equal(inside, np.abs(u) <= 2.0 + 1e-12)
+    assert f.get_ydata() == pytest.approx(2.0 * np.abs(u))
+    assert {round(line.get_xdata()[0], 9) for line in (left, right)} == {-2.0, 2.0}
+    ridge = plots.conjugate(csr.Ridge())
+    values = ridge.get_lines()[1]
+    assert values.get_ydata() == pytest.approx(np.asarray(values.get_xdata()) ** 2 / 4.0)
+
+
+def test_cvxpy_computes_conjugates_that_an_atom_does_not_define():
+    groups = csr.GroupLasso(csr.Groups([[0, 1], [1, 2]]))
+    assert not groups.can("conj") and not groups.can("dual_norm")
+    conj = plots.conjugate(groups, reach=2.0, n_points=9).get_lines()[1]
+    inside = np.isfinite(conj.get_ydata())
+    u = np.asarray(conj.get_xdata())
+    assert np.all(inside[np.abs(u) < 0.9]) and not np.any(inside[np.abs(u) > 1.1])
+
+
+def test_primal_and_dual_values_close_in():
+    problem = lasso()
+    optimum = problem.solve(tol=1e-9).objective
+    solution = problem.solve("fista")
+    for history in (solution, solution.history, None):
+        primal, dual, null = plots.duality(problem, history).get_lines()
+        assert np.all(np.diff(primal.get_ydata()) <= 0) and np.all(np.diff(dual.get_ydata()) >= 0)
+        assert np.all(np.asarray(primal.get_ydata()) >= optimum * (1 - 1e-9))
+        assert np.all(np.asarray(dual.get_ydata()) <= optimum * (1 + 1e-9))
+        assert null.get_label() == "zero weights"
+    assert "seconds" in plots.duality(problem, solution, x="seconds").get_xlabel()
+    with pytest.raises(ValueError, match="x must be"):
+        plots.duality(problem, solution, x="hours")
+    with pytest.raises(ValueError, match="no certificate with a lower bound"):
+        plots.duality(problem, [])
+
+
+def test_a_cv_curve_shows_scores_errors_and_the_choice():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 6))
+    model = csr.LaplacianElasticNetRegressorCV(n_strengths=6, cv=3).fit(X, X[:, 0] + 0.3 * rng.normal(size=40))
+    ax = plots.cv_curve(model)
+    *folds, mean, chosen = ax.get_lines()
+    assert len(folds) == 3
+    assert mean.get_ydata() == pytest.approx(model.mean_score_)
+    assert chosen.get_xdata()[0] == model.best_strength_ and "chosen" in chosen.get_label()
+    assert len(plots.cv_curve(model, folds=False).get_lines()) == 2
+    with pytest.raises(TypeError, match="LaplacianElasticNetRegressor has no strengths_"):
+        plots.cv_curve(csr.LaplacianElasticNetRegressor())
+
+
+def test_a_large_graph_with_isolated_nodes_stays_readable():
+    rng = np.random.default_rng(0)
+    tree = [(i, int(rng.integers(0, i))) for i in range(1, 250)]
+    pairs = [(i, i + 1) for i in range(260, 320, 2)]
+    graph = csr.Graph.from_edges(tree + pairs, n_nodes=500)
+    ax = plots.feature_graph(graph, rng.normal(size=500) * (rng.random(500) < 0.1), n_shown=500)
+    drawn = [item for item in ax.collections if isinstance(item, PathCollection)]
+    at = np.concatenate([np.asarray(item.get_offsets()) for item in drawn])
+    assert len(at) == 500
+    distances = np.linalg.norm(at[:, None] - at[None], axis=2) + np.diag(np.full(500, np.inf))
+    span = np.ptp(at, axis=0)
+    nearest = distances.min(axis=1)
+    assert np.median(nearest) > 0.3 * np.sqrt(span[0] * span[1] / 500)  # nodes use the space
+    assert 0.8 < span[0] / span[1] < 3.0
+    lines = np.concatenate([c.get_segments() for c in ax.collections if isinstance(c, LineCollection)])
+    lonely = at[~(np.abs(at[:, None] - lines.reshape(-1, 2)[None]).max(axis=2) < 1e-9).any(axis=1)]
+    assert len(lonely) == 190 and lonely[:, 1].max() < lines[:, :, 1].min()  # below everything else
+    small = plots.feature_graph(csr.Graph(graph.weights[:50][:, :50]), np.ones(50))
+    sizes = [item.get_sizes()[0] for item in small.collections if isinstance(item, PathCollection)]
+    assert min(item.get_sizes()[0] for item in drawn) < min(sizes)

@@ -11,6 +11,7 @@ import pytest
 import cvxstructreg as csr
 from cvxstructreg.reductions.centring import Centring
 from cvxstructreg.reductions.kernel_to_linear import KernelToLinear, as_linear
+from cvxstructreg.reductions.latent_copies import LatentCopies
 from cvxstructreg.reductions.reduction import Chain, Point, reduced
 
 RNG = np.random.default_rng(0)
@@ -81,3 +82,55 @@ def test_no_cycle_keeps_a_problem_alive():
             assert alive() is None
     finally:
         gc.enable()
+
+
+OVERLAPPING = csr.Groups([[0, 1], [1, 2], [2, 3], [0, 3]], n_features=4, weights=[1.0, 2.0, 0.5, 1.0])
+LATENT = {
+    "alone": 2.0 * csr.LatentGroupLasso(OVERLAPPING),
+    "ridge": 2.0 * csr.LatentGroupLasso(OVERLAPPING) + 0.3 * csr.Ridge(),
+    "L1 and graph": 2.0 * csr.LatentGroupLasso(OVERLAPPING)
+    + 0.5 * csr.L1()
+    + csr.Laplacian(csr.Graph.from_edges([(0, 1), (1, 3)], n_nodes=4)),
+    "fused": 2.0 * csr.LatentGroupLasso(OVERLAPPING) + csr.FusedLasso(csr.Graph.from_edges([(0, 3)], n_nodes=4)),
+}
+LOSSES = {"logistic": csr.Logistic(Y), "hinge": csr.Hinge(Y), "three classes": csr.Multinomial(np.arange(20) % 3)}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("penalty", LATENT)
+def test_latent_groups_are_solved_as_copies(penalty, loss):
+    """The answer is that of CVXPY on the given problem, and it is proved for the given problem."""
+    problem = csr.Problem(csr.Linear(X), LOSSES[loss] + LATENT[penalty])
+    solution = problem.solve(tol=1e-7)
+    assert solution.status == "optimal"
+    assert solution.solver in ("group_descent", "group_newton", "semismooth_newton")
+    program = problem.to_cvxpy()
+    program.solve("CLARABEL")
+    assert solution.objective == pytest.approx(program.value, rel=1e-6)
+    again = problem.solve(tol=1e-7, warm_start=solution)
+    assert again.status == "optimal"
+
+
+def test_copies_add_up_and_keep_the_objective():
+    problem = csr.Problem(csr.Linear(X), LOSSES["logistic"] + LATENT["ridge"])
+    copied = LatentCopies.apply(problem)
+    v = RNG.normal(size=(copied.problem.model.n_weights, 1))
+    point = copied.lift(Point(v, np.array([0.2])))
+    assert point.theta.shape == (4, 1)
+    # any copies cost at least the latent norm of their sum
+    assert copied.problem.value_at(v, point.b) >= problem.value_at(point.theta, point.b)
+    back = copied.lift(copied.lower(point))
+    np.testing.assert_allclose(back.theta, point.theta)
+
+
+def test_copies_need_one_latent_norm_and_no_bounds():
+    model, latent = csr.Linear(X), csr.LatentGroupLasso(OVERLAPPING)
+    for penalty in (csr.Ridge(), latent + csr.NonNegative(), latent + 2.0 * csr.LatentGroupLasso(OVERLAPPING)):
+        assert LatentCopies.apply(csr.Problem(model, csr.Logistic(Y) + penalty)) is None
+
+
+def test_a_feature_in_no_group_is_zero():
+    groups = csr.Groups([[0, 1], [1, 2]], n_features=4)
+    solution = csr.Problem(csr.Linear(X), csr.Squared(X[:, 3]) + 0.1 * csr.LatentGroupLasso(groups)).solve()
+    assert solution.status == "optimal"
+    assert solution.coef[3] == 0.0

@@ -7,6 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 import cvxstructreg as csr
+from cvxstructreg.runtime.quiet import muted
+from cvxstructreg.solvers.driver import InaccurateWarning, NoMinimiserWarning
 from cvxstructreg.solvers.general import semismooth_newton
 from cvxstructreg.solvers.general.dual_sets import Balls, Intervals
 from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian
@@ -50,12 +52,10 @@ PENALTIES = {
 def test_every_pair_is_proved_and_agrees_with_cvxpy(loss, penalty):
     problem = csr.Problem(csr.Linear(X), LOSSES[loss]() + PENALTIES[penalty]())
     found, reference = problem.solve(NAME, tol=1e-7, max_iter=60), problem.solve("cvxpy", tol=1e-5)
-    if penalty == "chain" and "hinge" in loss and loss != "squared hinge":  # no term holds the mean of the weights
-        assert found.status == "stationary"
-        assert found.objective <= reference.objective * (1.0 + 1e-6)
-        return
     assert (found.status, found.solver) == ("optimal", NAME)
-    assert abs(found.objective - reference.objective) <= found.certificate.gap + reference.certificate.gap
+    other = reference.certificate.gap  # CVXPY has no proof where no term holds the mean of the weights
+    other = 1e-6 * reference.objective if np.isnan(other) else other
+    assert abs(found.objective - reference.objective) <= found.certificate.gap + other
     assert found.n_iter <= 40
 
 
@@ -135,10 +135,10 @@ def test_the_newton_matrix_is_the_derivative_of_the_gradient(loss):
     for term in function.rough:
         term.q, term.sigma = term.dual_set.project(rng.normal(size=term.q.shape)), 1.7
     x, dx = 0.3 * rng.normal(size=(2, function.size, function.k))
-    H = function.at(x).hessian()[0]
+    H = function.newton_matrix(function.at(x))[0]
     np.testing.assert_allclose(H, H.T, atol=1e-10)
     change = (function.at(x + 1e-7 * dx).gradient() - function.at(x - 1e-7 * dx).gradient()) / 2e-7
-    np.testing.assert_allclose((H @ dx.reshape(-1)).reshape(dx.shape), change, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose((H @ dx.T.reshape(-1)).reshape(dx.T.shape).T, change, rtol=1e-4, atol=1e-3)
 
 
 def test_bounds_on_scores_are_refused():
@@ -156,7 +156,7 @@ def test_terms_without_rows():
 
 def test_refusals_and_options():
     many = csr.Problem(csr.Linear(sp.csr_array((20, 5000))), csr.Logistic(np.arange(20) % 2) + csr.L1())
-    latent = csr.Problem(csr.Linear(X), csr.Logistic(Y) + csr.LatentGroupLasso(OVERLAPPING))
+    latent = csr.Problem(csr.Linear(X), csr.Logistic(Y) + csr.LatentGroupLasso(OVERLAPPING) + csr.NonNegative())
     assert "at most 1,500 weights" in semismooth_newton.SOLVER.refusal(many).reason
     assert "LatentGroupLasso" in semismooth_newton.SOLVER.refusal(latent).reason
     with pytest.raises(ValueError, match="sigma must be positive"):
@@ -174,3 +174,28 @@ def test_directions_without_curvature_end_honestly():
         problem = csr.Problem(csr.Linear(X), objective)
         found, reference = problem.solve(tol=1e-5), problem.solve("cvxpy", tol=1e-5)
         assert found.objective <= reference.objective + found.certificate.gap + reference.certificate.gap
+
+
+def test_columns_of_zeros_get_no_endless_steps():
+    """Edges at the ends of their intervals leave such columns without any curvature."""
+    X = np.array([[0.0, 1.2, 0.0], [1.8, -1.4, 0.0], [-2.0, 1.1, 0.0], [0.3, 0.4, 0.0]])
+    graph = csr.Graph.from_edges([(1, 2)], n_nodes=3)
+    problem = csr.Problem(csr.Linear(X), 200.0 * csr.Logistic([1, -1, 1, -1]) + 1.8 * csr.FusedLasso(graph))
+    with np.errstate(over="raise", invalid="raise"), pytest.warns(NoMinimiserWarning):
+        solution = problem.solve("semismooth_newton", tol=1e-6, time_limit=20)
+    assert solution.status == "no_minimiser"
+    assert solution.objective < 1e-9
+
+
+def test_slopes_of_round_off_end_the_line_search():
+    assert semismooth_newton._line_search(lambda s: -1.0 - 0.01 * s, -1.0) == 0.0
+    assert semismooth_newton._line_search(lambda s: s - 10.0, -10.0) == pytest.approx(10.0, abs=1.0)
+    assert semismooth_newton._line_search(lambda s: -1.0, -1.0) > 1e3  # linear: as far as allowed
+
+
+def test_iterates_do_not_run_away_along_directions_of_round_off():
+    model = csr.Linear([[500.0, -0.2, 60000.0]], intercept=False)
+    problem = csr.Problem(model, csr.Squared([1.0]) + csr.Quadratic(matrix=[[3.1]]).on_function())
+    with muted(InaccurateWarning):
+        solution = problem.solve("semismooth_newton", tol=1e-15, max_iter=8)
+    assert max(record.objective for record in solution.history) <= problem.value(np.zeros(3))

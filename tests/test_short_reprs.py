@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -20,7 +21,10 @@ from cvxstructreg.forms.separable import Separable
 from cvxstructreg.forms.smoothed_hinge import SmoothedHinge
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.blocks import BlockNorms
+from cvxstructreg.penalties.column_blocks import ColumnBlockNorms
 from cvxstructreg.penalties.dissimilarity import PairHinge, PairSquaredHinge
+from cvxstructreg.penalties.norms.exclusive_lasso import BlockSquaredL1
+from cvxstructreg.penalties.pairs.dead_zone import DeadZone, SquaredDeadZone
 from cvxstructreg.solvers.iterate import Iterate
 
 N = 10_000
@@ -49,12 +53,36 @@ def atoms():
         csr.LatentGroupLasso(groups),
         csr.Dissimilarity(chain, weights=ones[:-1]),
         csr.Squared(ones, **few),
+        csr.Squared(ones, **few, offset=ones),
+        csr.Huber(ones, **few),
+        csr.Absolute(ones),
+        csr.Quantile(ones, **few, quantile=0.75),
+        csr.Poisson(binary, **few, exposure=ones),
+        csr.Gamma(ones, **few),
+        csr.Cox(ones, **few, event=binary == 1, ties="efron", strata=many),
+        csr.Tweedie(binary, **few, power=1.25),
+        csr.MultiTask(np.ones((N, 3)), **few, task_weight=[1.0, 2.0, 3.0]),
         csr.Logistic(binary, **few),
         csr.Hinge(binary),
         csr.SquaredHinge(binary),
         csr.Multinomial([f"class {c}" for c in many[:5_000]]),
         csr.MulticlassHinge(many[:5_000]),
         BlockNorms(np.arange(N + 1), ones),
+        csr.HuberPenalty(1.0, ones),
+        csr.compose(csr.HuberPenalty(1.0, ones), sp.eye_array(N)),
+        csr.compose(csr.FromExpression(cp.norm_inf), sp.eye_array(N)),
+        csr.FromExpression(lambda w: cp.norm_inf(w), name="the largest weight"),
+        csr.TotalVariation((100, 100)),
+        csr.TrendFilter(2, graph),
+        csr.HuberDifferences(graph),
+        csr.Dissimilarity(chain, margin=0.5),
+        DeadZone(ones, 0.5),
+        SquaredDeadZone(ones, 0.5),
+        csr.SLOPE(ones),
+        csr.NuclearNorm((100, 100)),
+        csr.ExclusiveLasso(csr.Groups.from_labels(many)),
+        ColumnBlockNorms(np.arange(N + 1), ones),
+        BlockSquaredL1(np.arange(N + 1), ones),
         PairHinge(ones),
         PairSquaredHinge(ones),
         MatrixPenalty(np.eye(100)),

@@ -9,15 +9,13 @@ import cvxstructreg as csr
 from cvxstructreg.core.atom import Atom, has_conjugate
 from cvxstructreg.testing import check_atom
 
-FUNCTIONS = ("value", "prox", "grad", "hessp", "conj", "dual_norm")
+FUNCTIONS = ("value", "prox", "grad", "hessp", "lipschitz", "conj", "dual_norm")
 
 
 def as_atom(term):
     """An atom with the methods of the term, so that the contract of atoms can be checked on it."""
     offered = [name for name in FUNCTIONS if term.can(name)]
     members = {name: lambda self, *inputs, name=name: getattr(term, name)(*inputs) for name in (*offered, "expr")}
-    if term.can("grad"):
-        members["lipschitz"] = lambda self: term.lipschitz()
     members["check_shape"] = lambda self, shape: term.check_shape(shape)
     return type(f"Scaled{type(term.atom).__name__}", (Atom,), members)()
 
@@ -65,7 +63,9 @@ def test_strength_zero_leaves_nothing_but_bounds(atom, shape):
     if atom.can("dual_norm"):
         assert term.dual_norm(np.zeros(shape)) == 0.0 and term.dual_norm(z) == np.inf
     if atom.can("grad", "hessp"):
-        assert not term.grad(z).any() and not term.hessp(z, z).any() and term.lipschitz() == 0.0
+        assert not term.grad(z).any() and not term.hessp(z, z).any()
+    if atom.can("lipschitz"):
+        assert term.lipschitz() == 0.0
 
 
 def test_strength_zero_of_a_function_that_is_infinite():
@@ -105,6 +105,8 @@ def test_what_the_atom_cannot_do_is_refused_in_words():
     assert term.can("prox", "dual_norm") and not term.can("grad")
     with pytest.raises(AttributeError, match=r"2 \* L1\(\) has no grad.*L1 is not smooth.*prox"):
         term.grad([1.0])
+    with pytest.raises(AttributeError, match=r"2 \* Poisson\(1 rows\) has no lipschitz: the curvature of Poisson"):
+        (2 * csr.Poisson([1.0])).lipschitz()
     with pytest.raises(AttributeError, match=r"has no conj.*GroupLasso defines neither conj nor dual_norm"):
         (2 * csr.GroupLasso(csr.Groups([[0, 1]], n_features=2))).conj([1.0, 1.0])
     with pytest.raises(ValueError, match=r"acts on 2 rows, got an array of shape \(3, 1\)"):

@@ -166,5 +166,8 @@ def test_problems_and_certificates_take_vectors_and_check_lengths():
     for wrong in (np.zeros(4), np.zeros((1, 3)), np.zeros((3, 2))):
         with pytest.raises(ValueError, match="coef must have shape"):
             problem.value(wrong)
+    for wrong in (np.zeros(4), np.zeros((1, 4)), np.zeros((3, 2))):
         with pytest.raises(ValueError, match="coef must have shape"):
             csr.certify(problem, wrong)
+    # weights of any source are certified, also those in the shape of scikit-learn
+    assert csr.certify(problem, w[None, :], 0.5, search=False) == csr.certify(problem, w, 0.5, search=False)

@@ -2,6 +2,7 @@
 
 import re
 
+import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -40,6 +41,16 @@ def hinge():
 
 def pairs():
     return csr.Dissimilarity([(0, 1), (1, 2)]), (3, 3)
+
+
+class Both(Atom):
+    """L1 and squares."""
+
+    def expr(self, z):
+        return cp.norm1(z) + cp.sum_squares(z)
+
+    def parts(self, shape):
+        return [1.0 * csr.L1(), 1.0 * csr.Ridge()]
 
 
 def each(change):
@@ -105,6 +116,21 @@ MISTAKES = {
             "no second part": second(np.zeros_like),
         },
     ),
+    "hess_factor": (
+        lambda: (csr.Cox([3.0, 1.0, 2.0, 2.0], event=[1, 1, 0, 1], ties="efron"), (4, 1)),
+        {
+            "factor": first(twice),
+            "second factor": second(twice),
+            "sign": first(minus),
+            "shape": first(flat),
+            "rows": second(shorter),
+            "no second part": second(np.zeros_like),
+        },
+    ),
+    "hess_bound": (
+        lambda: (csr.Cox([3.0, 1.0, 2.0, 2.0], event=[1, 1, 0, 1]), (4, 1)),
+        {"factor": half, "sign": minus, "shape": flat, "rows": shorter, "nothing": np.zeros_like},
+    ),
     "lipschitz": (logistic, numbers(half) | {"infinite": lambda x: np.inf}),
     "conj": (logistic, numbers() | {"half": half}),
     "dual_norm": (blocks, numbers() | {"half": half}),
@@ -116,6 +142,17 @@ MISTAKES = {
             "shape": second(lambda K: K.T),
             "rows": second(lambda K: K[:1]),
             "flat": second(lambda K: K.toarray().ravel()),
+        },
+    ),
+    "parts": (
+        lambda: (Both(), (3, 1)),
+        {
+            "factor": lambda parts: [2.0 * parts[0], parts[1]],
+            "sign": lambda parts: [parts[1], parts[1]],
+            "shape": lambda parts: parts[0].atom,
+            "missing": lambda parts: parts[:1],
+            "scores": lambda parts: [parts[0], csr.Ridge().on_scores()],
+            "nested": lambda parts: [1.0 * Both()],
         },
     ),
     "quadratic": (
@@ -160,6 +197,17 @@ MISTAKES = {
             "shape": first(lambda y: y[:, None]),
             "second shape": second(shorter),
             "labels of another size": lambda parts: (2.0 * parts[0], 0.5 * parts[1]),
+        },
+    ),
+    "kinks": (
+        lambda: (csr.Quantile([1.0, -2.0, 0.5], sample_weight=[1.0, 2.0, 0.5], quantile=0.7), (3, 1)),
+        {
+            "factor": first(twice),
+            "second factor": second(twice),
+            "sign": each(minus),
+            "shape": each(flat),
+            "rows": first(shorter),
+            "other kinks": lambda parts: (*parts[:2], parts[2] + 0.1),
         },
     ),
     "centred_hinges": (

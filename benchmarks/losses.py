@@ -1,0 +1,178 @@
+"""Losses beyond classification, against skglm and glum at equal certified gaps, and against CVXPY: two sections.
+
+``losses``: an L1 term, or for several tasks a norm for each row of the weights, at 0.05 lambda_max and without
+intercept, which not all datafits of skglm have. Every library gets its preferred format, and stops by its own rule at
+the loosest of several tolerances for which our certificate of *its* weights is within 1e-4 or 1e-6, as in the module
+``elastic_net``. skglm's solvers are its own recommendation: ProxNewton for Poisson, gamma and Cox, AndersonCD for
+Huber, MultiTaskBCD for several tasks. Means of losses become sums as in ``cvxstructreg.conventions``.
+
+``losses_cvxpy``: overlapping groups of 8 features on 1,000 x 500 dense data, at 0.3, 0.1 and 0.03 lambda_max (for
+losses without gradient: of the Huber loss). CVXPY solves the program of ``Problem.to_cvxpy`` with Clarabel, including
+compilation.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from elastic_net import contest, solving
+from elastic_net_peers import GLUM_FEATURES, _quietly
+from measure import REPEATS, Result, timed
+
+import cvxstructreg as csr
+
+PEERS, CVXPY = "losses, L1", "losses, overlapping groups"
+#: Strengths of the groups, as parts of the largest useful one.
+PARTS = (0.3, 0.1, 0.03)
+Fit = Callable[[float], tuple[np.ndarray, float]]
+
+
+def simulated(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, dict[str, Any]]:
+    """Data with twelve true features, and one loss of each kind."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    scores = X[:, :12] @ rng.normal(scale=0.3, size=12)
+    noise, amounts = rng.normal(size=n), rng.gamma(2.0, np.exp(scores) / 2.0)
+    times = rng.exponential(np.exp(-scores))
+    events = rng.random(n) < 0.7
+    exposure = rng.uniform(0.5, 2.0, size=n)
+    return X, {
+        "Poisson": csr.Poisson(rng.poisson(np.exp(scores))),
+        "Poisson, exposures": csr.Poisson(rng.poisson(exposure * np.exp(scores)), exposure=exposure),
+        "Gamma": csr.Gamma(amounts),
+        "Tweedie": csr.Tweedie(np.where(rng.random(n) < 0.3, 0.0, amounts), power=1.5),
+        "Huber": csr.Huber(scores + noise, delta=1.0),
+        "Absolute": csr.Absolute(scores + noise),
+        "Quantile": csr.Quantile(scores + noise, quantile=0.8),
+        "MultiTask": csr.MultiTask(np.column_stack([scores + noise, scores - noise, noise])),
+        "Cox, Breslow": csr.Cox(times, event=events),
+        "Cox, Efron": csr.Cox(np.ceil(50.0 * times), event=events, ties="efron"),
+        "Squared, offset": csr.Squared(scores + noise, offset=0.3 * noise),
+        "Logistic, offset": csr.Logistic((scores + noise > 0).astype(int), offset=0.3 * noise),
+        "Hinge, offset": csr.Hinge((scores + noise > 0).astype(int), offset=0.3 * noise),
+    }
+
+
+def peers(name: str, loss: Any, X: np.ndarray, lam: float) -> dict[str, Fit]:
+    """The libraries that have this loss."""
+    fits: dict[str, Fit] = {}
+    if find_spec("skglm") and name in ("Poisson", "Gamma", "Huber", "MultiTask", "Cox, Breslow", "Cox, Efron"):
+        fits["skglm"] = _skglm(name, loss, np.asfortranarray(X), lam)
+    few = X.shape[1] <= GLUM_FEATURES  # glum keeps a dense Hessian of all features
+    if few and find_spec("glum") and name.split(",")[0] in ("Poisson", "Gamma", "Tweedie"):
+        fits["glum"] = _glum(name, loss, np.asfortranarray(X), lam)
+    return fits
+
+
+def _skglm(name: str, loss: Any, X: np.ndarray, lam: float) -> Fit:
+    from skglm import datafits, penalties, solvers
+    from skglm.utils.jit_compilation import compiled_clone
+
+    n, y = len(X), loss.y[:, 0]
+    if name == "MultiTask":
+        datafit, penalty = compiled_clone(datafits.QuadraticMultiTask()), compiled_clone(penalties.L2_1(lam / n))
+        targets = np.asfortranarray(loss.y)
+        return lambda tol: (
+            _quietly(lambda: solvers.MultiTaskBCD(tol=tol, fit_intercept=False).solve(X, targets, datafit, penalty)[0]),
+            np.zeros(targets.shape[1]),
+        )
+    kinds = {
+        "Poisson": datafits.Poisson,
+        "Gamma": datafits.Gamma,
+        "Huber": lambda: datafits.Huber(loss.delta),
+    }
+    if name.startswith("Cox"):
+        y = np.column_stack([y, loss.event.astype(float)])
+        datafit = compiled_clone(datafits.Cox(use_efron=loss.ties == "efron"))
+    else:
+        datafit = compiled_clone(kinds[name]())
+    penalty = compiled_clone(penalties.L1(lam / n))
+    datafit.initialize(X, y)
+    kind = solvers.AndersonCD if name == "Huber" else solvers.ProxNewton
+
+    def fit(tol: float) -> tuple[np.ndarray, float]:
+        solver = kind(tol=tol, fit_intercept=False, max_iter=200)
+        return _quietly(lambda: solver.solve(X, y, datafit, penalty)[0]), 0.0
+
+    return fit
+
+
+def _glum(name: str, loss: Any, X: np.ndarray, lam: float) -> Fit:
+    from glum import GeneralizedLinearRegressor, TweedieDistribution
+
+    family: Any = {"Poisson": "poisson", "Gamma": "gamma"}.get(name.split(",")[0]) or TweedieDistribution(loss.power)
+    weight = np.ones(len(X)) if name != "Poisson, exposures" else np.asarray(loss.exposure)
+    y = loss.y[:, 0] / weight
+
+    def fit(tol: float) -> tuple[np.ndarray, float]:
+        model = GeneralizedLinearRegressor(
+            family=family, link="log", alpha=lam / weight.sum(), l1_ratio=1.0, solver="irls-cd", gradient_tol=tol,
+            max_iter=1000, fit_intercept=False, check_input=False,
+        )  # fmt: skip
+        _quietly(lambda: model.fit(X, y, sample_weight=weight))
+        return model.coef_, 0.0
+
+    return fit
+
+
+def against_peers() -> Iterator[Result]:
+    """L1 at 0.05 lambda_max: as fast as skglm and glum at equal gaps."""
+    for n, d in ((2000, 600), (500, 5000)):
+        X, all_losses = simulated(n, d)
+        model = csr.Linear(X, intercept=False)
+        for name, loss in all_losses.items():
+            several = loss.n_outputs > 1
+            rows = csr.Groups([[j] for j in range(d)], n_features=d) if several else None
+            penalty = csr.GroupLasso(rows) if several else csr.L1()
+            if not loss.can("grad"):
+                continue
+            lam = 0.05 * csr.lambda_max(csr.Problem(model, loss + penalty))
+
+            def make(loss: Any = loss, lam: float = lam, penalty: Any = penalty, model: Any = model) -> csr.Problem:
+                return csr.Problem(model, loss + lam * penalty)
+
+            fits = peers(name, loss, X, lam)
+            if fits:
+                work = f"{name}, {n:,} x {d:,}"
+                yield from contest(PEERS, work, make, {"auto": solving(make, "auto")}, fits, "1 x the best peer", 20.0)
+
+
+def against_cvxpy() -> Iterator[Result]:
+    """Overlapping groups: at least 40 times as fast as CVXPY with Clarabel."""
+    n, d = 1000, 500
+    X, all_losses = simulated(n, d)
+    groups = csr.GroupLasso(csr.Groups([range(i, min(i + 8, d)) for i in range(0, d - 2, 5)], n_features=d))
+    for name, loss in all_losses.items():
+        model = csr.Linear(X, intercept=not loss.ignores_constants)
+        smooth = loss if loss.can("grad") else csr.Huber(all_losses["Huber"].y, delta=0.3)
+        most = csr.lambda_max(csr.Problem(model, smooth + groups)) / (1.0 if smooth is loss else 0.3)
+        for part in PARTS:
+
+            def make(model: Any = model, loss: Any = loss, lam: float = part * most) -> csr.Problem:
+                return csr.Problem(model, loss + lam * groups)
+
+            yield from _beside_cvxpy(f"{name}, {part:g} lam_max", make, compiles=not loss.couples_rows)
+
+
+def _beside_cvxpy(work: str, make: Callable[[], csr.Problem], compiles: bool) -> Iterator[Result]:
+    """Ours, then CVXPY once; CVXPY takes minutes to compile hundreds of sums over risk sets and is left out then."""
+    problems = [make() for _ in range(REPEATS + 1)]
+    solution, seconds, cold = timed(lambda: problems.pop().solve())
+    yield Result(CVXPY, work, solution.solver, seconds, cold, solution.certificate.relative_gap, "40 x")
+    if compiles:
+        program, began = make().to_cvxpy(), time.process_time()
+        try:
+            program.solve(solver="CLARABEL", max_threads=1)
+            error = abs(program.value / solution.objective - 1.0)
+        except cp.SolverError:
+            error = np.nan
+        taken = time.process_time() - began
+        yield Result(CVXPY, work, "cvxpy CLARABEL", taken, taken, error)
+
+
+SECTIONS = {"losses": against_peers, "losses_cvxpy": against_cvxpy}

@@ -1,0 +1,79 @@
+"""Blocks of rows on a Dask cluster: the same optimum, and a killed worker does not matter."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import cvxstructreg as csr
+
+distributed = pytest.importorskip("distributed")
+array = pytest.importorskip("dask.array")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+N, D = 200, 12
+RNG = np.random.default_rng(0)
+X = np.where(RNG.random((N, D)) < 0.4, RNG.normal(size=(N, D)), 0.0)
+Y = np.where(X[:, :3].sum(axis=1) + RNG.normal(size=N) > 0, 1, -1)
+OBJECTIVE = csr.Logistic(Y) + 0.5 * csr.L1() + 0.5 * csr.GroupLasso(csr.Groups([[0, 1, 2], [2, 3, 4]], n_features=D))
+
+
+@pytest.fixture(scope="module")
+def client():
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
+    )
+    with cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def agrees(found):
+    expected = csr.Problem(csr.Linear(X), OBJECTIVE).solve()
+    gap = max(found.certificate.gap, expected.certificate.gap)
+    return found.status == "optimal" and abs(found.objective - expected.objective) <= gap
+
+
+def test_every_kind_of_data_on_a_cluster(client, tmp_path):
+    parts = [X[first : first + 30] for first in range(0, N, 30)]
+    path = csr.io.write_blocks(tmp_path, sp.csr_array(X), rows_per_block=30)
+    sources = {
+        "folder": csr.RowBlocks(path, engine=client),
+        "list": csr.RowBlocks(parts, engine="dask"),
+        "dask.array": csr.RowBlocks(array.from_array(X, chunks=(30, D))),
+        "futures": csr.RowBlocks(client.scatter(parts)),
+    }
+    for name, blocks in sources.items():
+        for solver in ("gram_newton", "working_columns"):
+            assert agrees(csr.Problem(csr.Linear(blocks), OBJECTIVE).solve(solver)), (name, solver)
+        assert blocks.engine.remote and blocks.record.n_rows == N, name
+    with pytest.raises(ValueError, match="split into 2 parts along the columns"):
+        csr.Linear(array.from_array(X, chunks=(30, D // 2)))
+
+
+def test_errors_of_workers_name_the_block(client, tmp_path):
+    path = csr.io.write_blocks(tmp_path, sp.csr_array(X), rows_per_block=50)
+    (path / "00002.data.npy").unlink()
+    with pytest.raises(csr.BlockError, match=r"block 2 of .* is missing"):
+        csr.RowBlocks(path, engine=client) @ np.ones(D)
+
+
+def test_a_killed_worker_does_not_change_the_result(client, tmp_path):
+    path = csr.io.write_blocks(tmp_path, sp.csr_array(X), rows_per_block=10)
+    killed = []
+
+    def kill(record):
+        if not killed:
+            killed.extend(client.run(os.getpid).values())
+            os.kill(killed[0], signal.SIGKILL)
+
+    blocks = csr.RowBlocks(path, engine=client)
+    assert agrees(csr.Problem(csr.Linear(blocks), OBJECTIVE).solve("gram_newton", callback=kill))
+    assert killed and blocks.record.n_rows == N

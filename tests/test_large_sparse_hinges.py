@@ -1,0 +1,105 @@
+"""Solvers for nonsmooth losses and differences on data with many columns: multipliers around working sets, and CG."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import cvxstructreg as csr
+from cvxstructreg.forms.smoothed_hinge import SmoothedHinge
+from cvxstructreg.solvers import registry
+
+RNG = np.random.default_rng(3)
+N, D = 60, 40
+X = sp.random_array((N, D), density=0.3, rng=RNG, format="csr", data_sampler=RNG.standard_normal)
+Z = X[:, 0] - X[:, 1] + 0.5 * RNG.normal(size=N)
+Z = np.asarray(Z).ravel()
+Y, THREE = (Z > 0).astype(int), np.digitize(Z, [-0.3, 0.3])
+CHAIN = csr.Graph.from_edges([(i, i + 1) for i in range(D - 1)], n_nodes=D)
+GROUPS = csr.Groups([list(range(i, min(i + 6, D))) for i in range(0, D, 4)], n_features=D)
+BLOCKS = csr.Groups([list(range(i, i + 4)) for i in range(0, D, 4)], n_features=D)
+
+PENALTIES = {
+    "L1": lambda: 0.8 * csr.L1(),
+    "L1 and graph": lambda: 0.8 * csr.L1() + 0.5 * csr.Laplacian(CHAIN),
+    "overlapping groups": lambda: 0.8 * csr.GroupLasso(GROUPS) + 0.2 * csr.L1(),
+    "disjoint groups": lambda: csr.GroupLasso(BLOCKS),
+    "bounds": lambda: csr.NonNegative() + 0.2 * csr.Ridge(),
+}
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_multipliers_around_working_sets(penalty, intercept):
+    weights = RNG.uniform(0.5, 2.0, N)
+    problem = csr.Problem(
+        csr.Linear(X, intercept=intercept), csr.Hinge(Y, sample_weight=weights) + PENALTIES[penalty]()
+    )
+    solution = problem.solve("nested_multipliers", tol=1e-6, time_limit=30)
+    assert solution.status == "optimal"
+    program = problem.to_cvxpy()
+    program.solve("CLARABEL")
+    assert solution.objective == pytest.approx(program.value, rel=1e-5)
+    again = problem.solve("nested_multipliers", tol=1e-6, warm_start=solution)
+    assert again.status == "optimal"
+    assert again.n_iter <= solution.n_iter
+
+
+DIFFERENCES = {
+    "squared, chain": lambda: csr.Squared(Z) + csr.FusedLasso(CHAIN) + 0.1 * csr.Ridge(),
+    "logistic, chain and L1": lambda: csr.Logistic(Y) + 0.5 * csr.FusedLasso(CHAIN) + 0.2 * csr.L1(),
+    "hinge, chain and L1": lambda: csr.Hinge(Y) + 0.5 * csr.FusedLasso(CHAIN) + 0.2 * csr.L1(),
+    "absolute, groups": lambda: csr.Absolute(Z) + 0.8 * csr.GroupLasso(GROUPS) + 0.1 * csr.Ridge(),
+    "multinomial, chain": lambda: csr.Multinomial(THREE) + 0.5 * csr.FusedLasso(CHAIN) + 0.1 * csr.Ridge(),
+    "multiclass hinge, L1": lambda: csr.MulticlassHinge(THREE) + 0.5 * csr.L1() + 0.1 * csr.Ridge(),
+    "hinge, trend": lambda: csr.Hinge(Y) + csr.compose(csr.L1(), csr.differences(D, order=2)) + 0.1 * csr.Ridge(),
+    "squared, latent": lambda: csr.Squared(Z) + csr.LatentGroupLasso(GROUPS) + 0.1 * csr.Ridge(),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_newton_systems_by_conjugate_gradients(name):
+    problem = csr.Problem(csr.Linear(X), DIFFERENCES[name]())
+    solution = problem.solve("semismooth_cg", tol=1e-6, time_limit=30)
+    assert solution.status == "optimal"
+    program = problem.to_cvxpy()
+    program.solve("CLARABEL")
+    assert solution.objective == pytest.approx(program.value, rel=1e-5)
+
+
+def test_auto_takes_them_where_the_dense_solver_does_not_fit():
+    wide = sp.random_array((50, 2000), density=0.02, rng=RNG, format="csr", data_sampler=RNG.standard_normal)
+    y = np.arange(50) % 2
+    chain = csr.Graph.from_edges([(i, i + 1) for i in range(1999)], n_nodes=2000)
+    sparse = csr.Problem(csr.Linear(wide), csr.Hinge(y) + 0.5 * csr.L1())
+    fused = csr.Problem(
+        csr.Linear(wide), csr.Squared(np.sin(np.arange(50))) + 0.5 * csr.FusedLasso(chain) + csr.Ridge()
+    )
+    assert registry.choose(sparse, "auto").name == "nested_multipliers"
+    assert registry.choose(fused, "auto").name == "semismooth_cg"
+    for problem in (sparse, fused):
+        assert problem.solve(tol=1e-4).status == "optimal"
+
+
+def test_refusals():
+    kernel = csr.Problem(csr.Kernel(np.eye(N)), csr.Hinge(Y) + csr.RKHSNorm())
+    smooth = csr.Problem(csr.Linear(X), csr.Logistic(Y) + csr.L1())
+    fused = csr.Problem(csr.Linear(X), csr.Hinge(Y) + csr.FusedLasso(CHAIN))
+    solver = registry.named("nested_multipliers")
+    assert "Linear" in solver.refusal(kernel).reason
+    assert "hinges" in solver.refusal(smooth).reason
+    assert "working_set" in solver.refusal(fused).reason
+
+
+def test_the_smoothed_hinge_and_its_conjugate():
+    loss = SmoothedHinge(np.array([1.0, -1.0, 1.0]), np.array([1.0, 2.0, 0.5]), None)
+    loss.recentre(np.array([[0.2], [1.5], [0.5]]), 1.7)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        z = 2.0 * rng.normal(size=(3, 1))
+        u = loss.grad(z)
+        assert loss.value(z) + loss.conj(u) == pytest.approx(float(np.vdot(u, z)), abs=1e-12)
+        change = (loss.value(z + 1e-6) - loss.value(z - 1e-6)) / 2e-6
+        assert change == pytest.approx(float(u.sum()), abs=1e-6)
+    assert loss.conj(np.array([[0.1], [0.0], [0.0]])) == np.inf

@@ -1,0 +1,134 @@
+"""Denoising by total variation: chains in one exact step, grids and volumes direction by direction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import cvxstructreg as csr
+from cvxstructreg.certificates.free_directions import free_directions
+from cvxstructreg.solvers.denoising import total_variation
+from cvxstructreg.solvers.denoising.paths import directions
+
+RNG = np.random.default_rng(0)
+
+
+def grid(*shape):
+    """The edges between neighbours of an array."""
+    nodes = np.arange(np.prod(shape)).reshape(shape)
+    edges = []
+    for axis, length in enumerate(shape):
+        here, there = (np.take(nodes, r, axis=axis) for r in (range(length - 1), range(1, length)))
+        edges += list(zip(here.ravel().tolist(), there.ravel().tolist(), strict=True))
+    return edges
+
+
+def graph_of(edges, n, weights=None):
+    return csr.Graph.from_edges(edges, weights, n_nodes=n)
+
+
+def denoising(y, penalty, intercept=False, dense=False, **loss):
+    X = np.eye(len(y)) if dense else sp.eye_array(len(y), format="csr")
+    return csr.Problem(csr.Linear(X, intercept=intercept), csr.Squared(y, **loss) + penalty)
+
+
+CASES = {
+    "chain": ((30,), lambda g, n: 0.7 * csr.FusedLasso(g), {}),
+    "image": ((5, 6), lambda g, n: 0.3 * csr.FusedLasso(g), {}),
+    "volume": ((3, 4, 2), lambda g, n: 0.2 * csr.FusedLasso(g), {}),
+    "one pixel high": ((1, 12), lambda g, n: 0.5 * csr.FusedLasso(g), {}),
+    "ridge": ((5, 6), lambda g, n: 0.3 * csr.FusedLasso(g) + 0.4 * csr.Ridge(), {}),
+    "ridge of a chain": ((20,), lambda g, n: csr.FusedLasso(g) + csr.Ridge(weights=np.arange(n)), {}),
+    "L1": ((5, 6), lambda g, n: 0.3 * csr.FusedLasso(g) + 0.2 * csr.L1(), {}),
+    "L1 and ridge": ((4, 5), lambda g, n: 0.3 * csr.FusedLasso(g) + 0.2 * csr.L1() + 0.5 * csr.Ridge(), {}),
+    "sample weights": ((5, 6), lambda g, n: 0.3 * csr.FusedLasso(g), {"sample_weight": RNG.uniform(0.1, 3.0, 30)}),
+    "huge strength": ((5, 6), lambda g, n: 1e3 * csr.FusedLasso(g), {}),
+    "tiny strength": ((5, 6), lambda g, n: 1e-6 * csr.FusedLasso(g), {}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_agrees_with_cvxpy(name):
+    shape, penalty, loss = CASES[name]
+    n = int(np.prod(shape))
+    y = np.round(2.0 * RNG.normal(size=n)) + 0.3 * RNG.normal(size=n)
+    problem = denoising(y, penalty(graph_of(grid(*shape), n), n), **loss)
+    solution = problem.solve(tol=1e-9)
+    assert (solution.solver, solution.status) == ("total_variation", "optimal")
+    program = problem.to_cvxpy()
+    program.solve("CLARABEL")
+    assert solution.objective == pytest.approx(program.value, rel=1e-6)
+    assert solution.certificate.lower_bound <= program.value * (1.0 + 1e-8)
+
+
+def test_weighted_edges_holes_and_several_outputs():
+    edges = [edge for count, edge in enumerate(grid(4, 5)) if count % 4]  # some edges are missing
+    graph = graph_of(edges, 20, RNG.uniform(0.2, 2.0, len(edges)))
+    problem = denoising(RNG.normal(size=(20, 3)), 0.4 * csr.FusedLasso(graph))
+    solution = problem.solve(tol=1e-9)
+    assert (solution.solver, solution.status) == ("total_variation", "optimal")
+    program = problem.to_cvxpy()
+    program.solve("CLARABEL")
+    assert solution.objective == pytest.approx(program.value, rel=1e-6)
+
+
+def test_a_long_chain_takes_one_step_and_is_proved_to_round_off():
+    n = 20_000
+    y = np.repeat(RNG.normal(size=n // 100), 100) + 0.1 * RNG.normal(size=n)
+    solution = denoising(y, 0.5 * csr.FusedLasso(graph_of(grid(n), n))).solve()
+    assert solution.n_iter == 1
+    assert solution.certificate.relative_gap < 1e-9
+    assert np.count_nonzero(np.diff(solution.coef)) < n // 10
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_an_intercept_beside_differences_alone_changes_nothing(dense):
+    y = RNG.normal(size=12)
+    penalty = 0.5 * csr.FusedLasso(graph_of(grid(12), 12))
+    plain, free = (denoising(y, penalty, intercept, dense).solve(tol=1e-9) for intercept in (False, True))
+    assert free.solver == "total_variation"
+    assert free.objective == pytest.approx(plain.objective, rel=1e-8)
+
+
+def test_other_problems_are_refused():
+    y, chain = RNG.normal(size=6), graph_of(grid(6), 6)
+    signed = graph_of([(0, 1), (1, 2)], 6, [1.0, -1.0])
+    far = graph_of([(0, i) for i in range(1, 10)], 10)
+    model, fused = csr.Linear(np.eye(6), intercept=False), csr.FusedLasso(chain)
+    cases = {
+        "identity": csr.Problem(csr.Linear(2.0 * np.eye(6)), csr.Squared(y) + fused),
+        "squared": csr.Problem(model, csr.Logistic(y > 0) + fused),
+        "target": csr.Problem(model, csr.Squared(y[:4], rows=[0, 1, 2, 3]) + fused),
+        "positive sample weight": csr.Problem(model, csr.Squared(y, sample_weight=[0, 1, 1, 1, 1, 1]) + fused),
+        "two weights": csr.Problem(model, csr.Squared(y) + csr.FusedLasso(signed)),
+        "fixed distances": csr.Problem(
+            csr.Linear(np.eye(10), intercept=False), csr.Squared(np.arange(10.0)) + csr.FusedLasso(far)
+        ),
+        "intercept": csr.Problem(csr.Linear(np.eye(6)), csr.Squared(y) + fused + csr.Ridge()),
+        "equal weights": csr.Problem(model, csr.Squared(y) + fused + csr.L1(weights=np.arange(6))),
+        "ridge": csr.Problem(model, csr.Squared(y) + fused + csr.Laplacian(chain)),
+    }
+    for words, problem in cases.items():
+        refusal = total_variation.SOLVER.refusal(problem)
+        assert refusal is not None, words
+        assert words in refusal.reason, (words, refusal.reason)
+        assert problem.solve(tol=1e-5).status == "optimal"
+
+
+def test_paths_follow_their_distance():
+    K = csr.FusedLasso(graph_of(grid(3, 4), 12)).split()[1]
+    across, down = sorted(directions(K), key=lambda paths: int(paths.order[1] - paths.order[0]))
+    assert np.diff(across.starts).tolist() == [4, 4, 4]
+    assert np.diff(down.starts).tolist() == [3, 3, 3, 3]
+    assert directions(sp.csr_array([[1.0, -1.0], [2.0, -2.0]])) is None  # the same edge twice
+    assert directions(sp.csr_array([[1.0, 1.0]])) is None
+
+
+def test_free_directions_of_differences_are_the_components():
+    graph = graph_of([(0, 1), (2, 3), (3, 4)], 6)
+    problem = csr.Problem(csr.Linear(RNG.normal(size=(9, 6))), csr.Logistic(np.arange(9) % 2) + csr.FusedLasso(graph))
+    basis = free_directions(problem.normal_form, np.zeros((6, 1)))
+    assert basis.shape == (6, 3)
+    np.testing.assert_allclose(basis.T @ basis, np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(problem.normal_form.weight_pieces[0].K @ basis, 0.0, atol=1e-12)
