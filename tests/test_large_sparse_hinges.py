@@ -25,6 +25,7 @@ PENALTIES = {
     "L1 and graph": lambda: 0.8 * csr.L1() + 0.5 * csr.Laplacian(CHAIN),
     "overlapping groups": lambda: 0.8 * csr.GroupLasso(GROUPS) + 0.2 * csr.L1(),
     "disjoint groups": lambda: csr.GroupLasso(BLOCKS),
+    "latent groups": lambda: 0.8 * csr.LatentGroupLasso(GROUPS) + 0.1 * csr.Ridge(),
     "bounds": lambda: csr.NonNegative() + 0.2 * csr.Ridge(),
 }
 
@@ -44,6 +45,16 @@ def test_multipliers_around_working_sets(penalty, intercept):
     again = problem.solve("nested_multipliers", tol=1e-6, warm_start=solution)
     assert again.status == "optimal"
     assert again.n_iter <= solution.n_iter
+
+
+def test_the_intercept_moves_where_no_row_has_curvature():
+    smooth = SmoothedHinge(np.array([1.0, 1.0, -1.0]), np.array([1.0, 1.0, 1.5]), None)
+    smooth.recentre(np.zeros((3, 1)), 10.0)
+    for far in (-1e6, -7.0, 0.3, 50.0):
+        z = np.array([[0.2], [-0.4], [0.1]]) + far
+        shift = smooth.balancing_shift(z)
+        assert abs(np.sum(smooth.grad(z + shift))) <= 1e-9
+        assert smooth.value(z + shift) <= min(smooth.value(z + shift + step) for step in (-1e-3, 0.0, 1e-3))
 
 
 DIFFERENCES = {

@@ -193,7 +193,8 @@ def test_refusals_are_in_words(data):
     problem = csr.Problem(csr.Linear(X), csr.Hinge(y) + csr.GroupLasso(groups) + csr.L1())
     assert "Hinge(60 rows) has no gradient" in refusals(problem)["fista"]
     with pytest.raises(
-        ValueError, match=r"does not accept.*has no gradient.*These do: 'semismooth_newton', 'admm', 'cvxpy'"
+        ValueError,
+        match=r"does not accept.*has no gradient.*These do: 'semismooth_newton',.* 'semismooth_cg', 'admm', 'cvxpy'",
     ):
         problem.solve("fista")
     assert names()[-1] == "cvxpy"

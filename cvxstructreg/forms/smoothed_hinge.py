@@ -8,9 +8,12 @@ import numpy as np
 
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.monotone_root import increasing_root
 
 #: Multipliers outside their bounds by this part are inside up to round-off.
 OUTSIDE = 1e-12
+#: Multipliers are balanced if they sum to this part of the weights of all rows.
+FINE = 1e-14
 
 
 class SmoothedHinge(Loss):
@@ -41,6 +44,21 @@ class SmoothedHinge(Loss):
         """The a_i: -y a is the gradient."""
         state = self.__dict__
         return np.clip(state["centre"] + state["sigma"] * self.shortfall(z), 0.0, state["top"])
+
+    def balancing_shift(self, z: Array) -> float:
+        """The b that minimises the loss at z + b. Newton steps fail where all rows lack curvature."""
+        state = self.__dict__
+        widths = (state["top"] + np.abs(state["centre"])) / state["sigma"]
+        ends = np.concatenate([-widths, widths]) + np.tile(self.y - z, (2, 1))  # beyond these no multiplier changes
+        total = float(np.sum(state["top"]))
+
+        def imbalance(b: Array) -> tuple[Array, Array]:
+            return np.array([-np.sum(self.y * self.multipliers(z + b))]), np.array([np.sum(self.hess_diag(z + b))])
+
+        low, high = np.array([ends.min()]), np.array([ends.max()])
+        return float(
+            increasing_root(imbalance, low, high, np.clip(np.zeros(1), low, high), np.array([FINE * total]))[0]
+        )
 
     def value(self, z: Array) -> float:
         """The maximum over a."""

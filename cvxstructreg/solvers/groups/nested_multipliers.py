@@ -22,14 +22,14 @@ from cvxstructreg.solvers.groups import group_descent, group_newton
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.lasso import working_set
 from cvxstructreg.solvers.needs import Need, OneLoss, ScoresCan
-from cvxstructreg.solvers.solver import LINEAR, Solver
+from cvxstructreg.solvers.solver import COPIED, Solver
 
 #: The first sigma, relative to the weights of the rows; it is multiplied by SHARPEN unless the gap falls by FALL.
 SIGMA, SHARPEN, FALL = 0.7, 4.0, 0.2
 #: A smooth problem is solved to INNER times the gap of the previous one, and the first one to FIRST_ACCURACY.
 INNER, FIRST_ACCURACY, FINEST = 0.2, 1e-2, 1e-14
-#: Iterations for one smooth problem, and smooth problems.
-MOST_INNER, MOST_OUTER = 100, 60
+#: Iterations for one smooth problem, starts of its solver, and smooth problems.
+MOST_INNER, MOST_RESTARTS, MOST_OUTER = 100, 20, 60
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def run(problem: Problem, start: Iterate, tol: float, sigma: float = SIGMA) -> I
     for count in range(1, MOST_OUTER + 1):
         smooth.recentre(centre, sigma)
         fresh = Problem(problem.model, Objective(inner.terms))  # nothing kept from another smoothing
-        at = _solved(fresh, solver, at, max(accuracy, FINEST))
+        at = _solved(fresh, solver, smooth, at, max(accuracy, FINEST))
         scores = problem.model.scores(at.theta, at.b)
         z = piece.forward(scores)
         a = smooth.multipliers(z)
@@ -93,15 +93,34 @@ def run(problem: Problem, start: Iterate, tol: float, sigma: float = SIGMA) -> I
         accuracy = min(accuracy, INNER * gap / scale) if gap > tol * scale else 0.3 * min(accuracy, tol)
 
 
-def _solved(inner: Problem, solver: Solver, start: Iterate, accuracy: float) -> Iterate:
-    """The smooth problem, solved to this relative gap."""
-    at = start
-    for count, at in enumerate(solver.run(inner, start, accuracy), start=1):
-        deadline.check()
-        if at.promising or at.exhausted or count == MOST_INNER:
+def _solved(inner: Problem, solver: Solver, smooth: SmoothedHinge, start: Iterate, accuracy: float) -> Iterate:
+    """The smooth problem, solved to this relative gap.
+
+    The inner solver may stop at an intercept where no row has curvature. It then continues from the best intercept.
+    """
+    at, value = _with_best_intercept(inner, smooth, start)
+    for _ in range(MOST_RESTARTS):
+        for count, found in enumerate(solver.run(inner, at, accuracy), start=1):
+            deadline.check()
+            if found.promising or found.exhausted or count == MOST_INNER:
+                break
+        at, better = _with_best_intercept(inner, smooth, found)
+        if at is found or value - better <= accuracy * objective_scale(inner, better):
             break
+        value = better
     return at
 
 
+def _with_best_intercept(inner: Problem, smooth: SmoothedHinge, at: Iterate) -> tuple[Iterate, float]:
+    """The point with the best intercept, if that one is better, and its objective."""
+    scores = inner.model.scores(at.theta, at.b)
+    value = inner.value_at(at.theta, at.b, scores)
+    if not inner.model.intercept:
+        return at, value
+    shift = smooth.balancing_shift(inner.normal_form.score_pieces[0].forward(scores))
+    better = inner.value_at(at.theta, at.b + shift, scores + shift)
+    return (Iterate(at.theta, at.b + shift, at.dual), better) if better < value else (at, value)
+
+
 NEEDS = (OneLoss(), ScoresCan((("hinges",),), "hinges"), SmoothTwin())
-SOLVER = Solver("nested_multipliers", run, NEEDS, LINEAR)
+SOLVER = Solver("nested_multipliers", run, NEEDS, COPIED)
