@@ -44,9 +44,16 @@ PROTOCOL = (
     "p: corrected resampled t-test of the accuracy against the Laplacian elastic net.",
 )
 DIFFERENCES = (
-    "The paper does not describe its vocabulary, networks and grid in full.",
-    "It is not known which 200 documents the paper used, and its table is not shown here. Compare the order of the "
-    "methods, not the digits.",
+    "The paper has 610 words that occur at least 25 times in the 1,942 documents of the pair; we have 1,330 words that "
+    "occur in at least 20.",
+    "The paper links each word to 25 others by cosine, as Sandler and others do; we link 10.",
+    "The paper draws 100 documents of each class; we draw 200 of both classes together.",
+    "The paper chooses the strengths by 10-fold cross-validation in each training part; we use 3 folds. The paper does "
+    "not give its grid.",
+    "Diabetes: the paper keeps 13 KEGG pathways that do not overlap and that a global test relates to the outcome; we "
+    "keep all curated pathways with at most 200 genes.",
+    "Figure 1: the paper has 100, 400, 600, 800 and 1,000 documents in 30 folds; we have 50 to 800 training documents "
+    "and 3 draws.",
 )
 
 

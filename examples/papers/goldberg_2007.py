@@ -28,16 +28,19 @@ PROTOCOL = (
     "Table 1: RBF kernel of width 5, lam1 = 0.001, lam2 = 1, mean loss and lam2 / |D| as in eq. (8). The error is "
     "measured on the unlabelled points and averaged over the splits.",
     "Figures: g50c with an RBF kernel of width 17.5 and 50 neighbours; mac-windows with a linear kernel and 200 "
-    "cosine neighbours. The normalized mixed matrix is taken to the power 5; lam1 = 1e-6, lam2 = 1 and 0.01. All "
-    "values are those of the papers on these data sets, and none was chosen by test error. A fifth of the "
-    "unlabelled points is held out of the graph.",
+    "cosine neighbours. The normalized mixed matrix is taken to the power 5; lam1 = 1e-6, lam2 = 1 and 0.01. The "
+    "paper takes its values from earlier work on these data sets; ours were fixed beforehand, without looking at test "
+    "errors. A fifth of the unlabelled points is held out of the graph.",
 )
 DIFFERENCES = (
     "The paper does not say which pairs were drawn, so our pairs differ from the paper's.",
-    "The figures of the paper have no numbers, so only the trends can be compared.",
+    "The paper uses 50 to 12,800 edges, four folds with ten trials each, and weights at 200 edges; we use up to 1,000 "
+    "edges, the ten published splits, and two weights.",
+    "The paper does not give the kernel width of Table 1. Its lam1 is the best on the test set without pairs.",
+    "Table 2 (politics.com) is not repeated: the data are not available.",
 )
-#: Error in percent in the paper's Table 1, without pairs and with 320 pairs.
-PAPER = {0: 24.48, 320: 23.30}
+#: Overall error in percent in the paper's Table 1, by number of pairs.
+PAPER = {0: 24.48, 10: 24.41, 20: 24.32, 40: 24.27, 80: 23.96, 160: 23.63, 320: 23.30}
 
 
 def digits_table(given: Any) -> list[list[Any]]:

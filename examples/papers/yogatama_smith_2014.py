@@ -53,8 +53,14 @@ PROTOCOL = (
     "ends early if its residuals fall to 0.001.",
 )
 DIFFERENCES = (
-    "The paper does not say how it tokenised the text, split sentences and chose its development documents.",
-    "The paper does not give its grid in full; ours is coarse.",
+    "The paper splits sentences by MxTerminator; we use Punkt. It does not say how it tokenised the text.",
+    "The paper's grid is 0.01, 0.1, ..., 1000 for every strength and 0.1, ..., 1000 for rho, and its algorithm "
+    "stops by the relative change of w after at most 100 iterations. Our grid is smaller and ends at weaker "
+    "strengths, and the number of iterations is chosen on the development documents.",
+    "The paper's vocabulary has 20,832 to 30,154 words; ours has about half as many, because a word must occur in"
+    " two training documents and consist of letters.",
+    "The paper has development sets of 209 to 239 documents; ours have 216 to 240.",
+    "The paper's other eight data sets are not run.",
     "The w-step of the algorithm uses Newton steps instead of proximal gradient steps. The minimiser is the same "
     "and is found faster.",
 )

@@ -21,10 +21,10 @@ class GroupLassoClassifier(GroupSelection, LinearClassifier):
     Groups may overlap: a group at zero sets all its features to zero. The loss is a sum over rows, not a mean; with
     more than two classes it is the multinomial loss, and ||w_g|| is the Frobenius norm over features and classes.
 
-    ``solver="auto"`` gives the certified optimum. The published results come from ADMM stopped after few iterations.
-    This is a different model, similar to a ridge penalty weighted by the number of groups of each feature. To get it,
-    use ``GroupLassoClassifier(groups, solver="sentence_admm", rho=1.0, max_iter=30)``, where rho and max_iter are
-    hyperparameters.
+    ``solver="auto"`` gives the certified optimum. The published results come from ADMM that stops when the relative
+    change of w is small, after at most 100 iterations. This can be far from the optimum; it is then a different model,
+    closer to a ridge penalty weighted by the number of groups of each feature. To get it, use
+    ``GroupLassoClassifier(groups, solver="sentence_admm", rho=1.0, max_iter=100)``, where rho is a hyperparameter.
 
     Parameters
     ----------
