@@ -22,7 +22,7 @@ def in_units(problem: csr.Problem, objective: float = 1.0, data: float = 1.0, co
     """
     terms = tuple(_term(term, objective, data, costs) for term in problem.terms)
     model = problem.model
-    if isinstance(model, csr.Kernel):
+    if model.kernel is not None:
         return csr.Problem(csr.Kernel(model.design * data**2, intercept=model.intercept), Objective(terms))
     return csr.Problem(csr.Linear(model.design * data, intercept=model.intercept), Objective(terms))
 

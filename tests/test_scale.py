@@ -78,7 +78,7 @@ def test_paths_are_the_same_in_other_units(case: tuple, solver: str) -> None:
             scaled_options["rho"] = objective * costs * data**2
         first = _solve(in_units(problem), solver, **options)
         second = _solve(in_units(problem, objective, data, costs), solver, **scaled_options)
-        unit = data**2 if isinstance(problem.model, csr.Kernel) else data
+        unit = data**2 if problem.model.kernel is not None else data
         assert second.status == first.status
         assert abs(second.n_iter - first.n_iter) <= 1
         size = max(np.abs(first.coef).max(), np.abs(first.intercept).max())

@@ -9,7 +9,6 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxstructreg.core.model import Kernel
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
 from cvxstructreg.cvx import PlainProblem, from_cvxpy
@@ -124,7 +123,7 @@ def _of_estimator(problem: Problem, estimator: Any) -> tuple[Any, Any]:
         )
     if hasattr(estimator, "solution_") and isinstance(estimator.solution_, Solution):
         return estimator.solution_.coef, estimator.solution_.intercept
-    if isinstance(problem.given, Kernel) and hasattr(estimator, "dual_coef_"):
+    if problem.given.kernel is not None and hasattr(estimator, "dual_coef_"):
         coef = _kernel_weights(problem, estimator)
     elif hasattr(estimator, "coef_"):
         coef = estimator.coef_
