@@ -1,4 +1,4 @@
-"""The files of the notebooks, and MathJax.
+"""The files of the notebooks, their kernels, and MathJax.
 
 Before the build, the sources of the notebooks are copied among the pages. After it, each notebook is also written
 as an .ipynb file for Jupyter, Colab and Binder, and MathJax is copied beside the pages.
@@ -6,12 +6,21 @@ as an .ipynb file for Jupyter, Colab and Binder, and MathJax is copied beside th
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
+import jupyter_client
 import nbformat
 from myst_nb.core.read import read_myst_markdown_notebook
+from traitlets import CaselessStrEnum
+
+
+class LocalKernelManager(jupyter_client.AsyncKernelManager):
+    """Kernels that talk over Unix sockets: they open no port, and ipykernel has nothing to warn about."""
+
+    transport = CaselessStrEnum(["tcp", "ipc"], default_value="ipc", config=True)
 
 
 def copy_sources(examples: Path, target: Path) -> None:
@@ -51,6 +60,8 @@ def finished(app: Any, error: Exception | None) -> None:
 
 def setup(app: Any) -> dict[str, Any]:
     """Register with Sphinx."""
+    if os.name == "posix":
+        jupyter_client.AsyncKernelManager = LocalKernelManager  # nbclient takes the class from here
     app.add_config_value("mathjax_source", "", "html")
     app.connect("build-finished", finished)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
