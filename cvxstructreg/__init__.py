@@ -58,6 +58,7 @@ from cvxstructreg.penalties import (
 )
 from cvxstructreg.row_blocks.block import BlockError, MemoryLimitWarning
 from cvxstructreg.row_blocks.design import RowBlocks
+from cvxstructreg.runtime.notices import AllZeroWarning, GridEdgeWarning, UngroupedWarning
 from cvxstructreg.solvers import InaccurateWarning, NoMinimiserWarning
 from cvxstructreg.solvers.graph_strength import GraphDominatesWarning
 from cvxstructreg.verification import Diagnosis, Report, certify, diagnose, trace, verify
@@ -78,6 +79,10 @@ if TYPE_CHECKING:
         LaplacianElasticNetRegressor,
         LaplacianElasticNetRegressorCV,
         MixedGraphClassifier,
+        StructuredClassifier,
+        StructuredClassifierCV,
+        StructuredRegressor,
+        StructuredRegressorCV,
     )
 
 __version__ = "0.1.0"
@@ -88,6 +93,7 @@ __all__ = [
     "L1",
     "SLOPE",
     "Absolute",
+    "AllZeroWarning",
     "BlockError",
     "BlockNorms",
     "Box",
@@ -106,6 +112,7 @@ __all__ = [
     "Gamma",
     "Graph",
     "GraphDominatesWarning",
+    "GridEdgeWarning",
     "GroupLasso",
     "GroupLassoClassifier",
     "GroupLassoClassifierCV",
@@ -150,11 +157,16 @@ __all__ = [
     "Solution",
     "Squared",
     "SquaredHinge",
+    "StructuredClassifier",
+    "StructuredClassifierCV",
+    "StructuredRegressor",
+    "StructuredRegressorCV",
     "Term",
     "TotalVariation",
     "TreeGroups",
     "TrendFilter",
     "Tweedie",
+    "UngroupedWarning",
     "UnrecognisedError",
     "WarpedKernel",
     "WrongBoundError",
@@ -189,6 +201,10 @@ _ESTIMATORS = {
     "LaplacianElasticNetRegressor",
     "LaplacianElasticNetRegressorCV",
     "MixedGraphClassifier",
+    "StructuredClassifier",
+    "StructuredClassifierCV",
+    "StructuredRegressor",
+    "StructuredRegressorCV",
 }
 _PARTS = {"conventions", "datasets", "estimators", "io", "metrics", "plots"}
 

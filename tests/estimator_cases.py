@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg import Graph, estimators
+from cvxstructreg import L1, Graph, GroupLasso, Laplacian, estimators
 
 NAMES = ["age", "height", "weight", "pulse", "noise"]
 GRAPH = Graph.from_edges([(0, 1), (1, 2), (3, 4)], [1.0, 2.0, 1.0], n_nodes=5)
@@ -24,6 +24,11 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "DissimilaritySVC": ({"pairs": [(0, 1), (2, 3)]}, "lam1"),
     "GroupLassoClassifier": ({"groups": GROUPS}, "lam_group"),
     "GroupLassoRegressor": ({"groups": GROUPS}, "lam_group"),
+    "StructuredClassifier": (
+        {"penalty": L1() + GroupLasso(list(GROUPS.values())), "loss": "squared_hinge"},
+        "class_weight",
+    ),
+    "StructuredRegressor": ({"penalty": 0.1 * L1() + Laplacian(GRAPH), "loss": "huber"}, "delta"),
 }
 
 

@@ -1,4 +1,4 @@
-"""scikit-learn estimators of the five methods; each is a thin layer over :class:`cvxstructreg.Problem`."""
+"""scikit-learn estimators of the methods, and of any loss and penalty: thin layers over ``cvxstructreg.Problem``."""
 
 from cvxstructreg.estimators.feature_network.classifier import FeatureNetworkClassifier
 from cvxstructreg.estimators.feature_network.classifier_cv import FeatureNetworkClassifierCV
@@ -12,6 +12,10 @@ from cvxstructreg.estimators.laplacian_elastic_net.classifier import LaplacianEl
 from cvxstructreg.estimators.laplacian_elastic_net.classifier_cv import LaplacianElasticNetClassifierCV
 from cvxstructreg.estimators.laplacian_elastic_net.regressor import LaplacianElasticNetRegressor
 from cvxstructreg.estimators.laplacian_elastic_net.regressor_cv import LaplacianElasticNetRegressorCV
+from cvxstructreg.estimators.structured.classifier import StructuredClassifier
+from cvxstructreg.estimators.structured.classifier_cv import StructuredClassifierCV
+from cvxstructreg.estimators.structured.regressor import StructuredRegressor
+from cvxstructreg.estimators.structured.regressor_cv import StructuredRegressorCV
 
 __all__ = [
     "DissimilaritySVC",
@@ -26,4 +30,8 @@ __all__ = [
     "LaplacianElasticNetRegressor",
     "LaplacianElasticNetRegressorCV",
     "MixedGraphClassifier",
+    "StructuredClassifier",
+    "StructuredClassifierCV",
+    "StructuredRegressor",
+    "StructuredRegressorCV",
 ]

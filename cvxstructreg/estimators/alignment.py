@@ -29,6 +29,11 @@ class Columns:
             raise ValueError(f"missing must be 'error' or 'ignore', got {missing!r}")
         self.count, self.names, self.missing, self.what = count, names, missing, what
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the columns, or x0, x1, ..."""
+        return self.names or tuple(f"x{j}" for j in range(self.count))
+
     def positions(self, wanted: Iterable[str], where: str) -> NDArray[np.int64]:
         """Return the column of each name, -1 for names to be ignored."""
         assert self.names is not None
@@ -130,7 +135,7 @@ def aligned_groups(groups: Any, columns: Columns, weights: Any = None) -> tuple[
     """
     if groups is None:
         d = columns.count
-        singles = Groups.from_csr(np.arange(d + 1), np.arange(d), d, None, _labels(columns), columns.names)
+        singles = Groups.from_csr(np.arange(d + 1), np.arange(d), d, None, columns.labels, columns.names)
         return _weighted(singles, weights), np.arange(d)
     given = groups if isinstance(groups, Groups) else _as_groups(groups, columns)
     by_size = isinstance(weights, str) or callable(weights)
@@ -159,7 +164,7 @@ def _moved(given: Groups, columns: Columns) -> tuple[Groups, NDArray[np.int64]]:
     starts = np.concatenate([[0], np.cumsum(sizes[numbers])])
     weights = given.weights[numbers]
     members = None if given.member_weights is None else given.member_weights[kept]
-    moved = Groups.from_csr(starts, indices[kept], columns.count, weights, names, columns.names, members)
+    moved = type(given).from_csr(starts, indices[kept], columns.count, weights, names, columns.names, members)
     return moved, numbers
 
 
@@ -195,7 +200,3 @@ def _groups_remedy(groups: Groups) -> str:
             "the vectorizer with vocabulary=groups.feature_names"
         )
     return "create the groups with n_features=X.shape[1], or with feature_names, and pass X as a data frame"
-
-
-def _labels(columns: Columns) -> list[str]:
-    return list(columns.names or (f"x{j}" for j in range(columns.count)))

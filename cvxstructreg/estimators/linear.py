@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +22,7 @@ from cvxstructreg.estimators.alignment import Columns, Names, column_names
 from cvxstructreg.estimators.base import StructuredEstimator, sum_of_terms
 from cvxstructreg.estimators.building import fit_column_builder
 from cvxstructreg.estimators.row_blocks import checked_data, checked_rows, rows_of
-from cvxstructreg.estimators.sample_weights import checked_sample_weight, times_class_weight
+from cvxstructreg.estimators.sample_weights import checked_column, checked_sample_weight, times_class_weight
 from cvxstructreg.estimators.selection import SelectedFeature, selected_features
 from cvxstructreg.losses import Logistic, Multinomial, Squared
 from cvxstructreg.paths.strength import checked_terms
@@ -33,16 +33,24 @@ Matrix = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
-    """Checked training data: X, targets (class codes for a classifier), sample weights, and penalty terms."""
+    """Checked training data: X, targets (class codes for a classifier), sample weights, and penalty terms.
+
+    ``known`` has more columns of numbers for the loss, such as offsets and exposures; ``source`` is what the penalty
+    terms were made of, the structure and the columns.
+    """
 
     X: Any
     target: NDArray[Any]
     weights: Matrix
     penalties: Sequence[Any]
+    known: Mapping[str, Matrix] = field(default_factory=dict)
+    source: tuple[Any, Any] = (None, None)
 
     def rows(self, chosen: NDArray[Any]) -> TrainingData:
         """Return the data of some of the rows."""
-        return replace(self, X=rows_of(self.X, chosen), target=self.target[chosen], weights=self.weights[chosen])
+        known = {name: column[chosen] for name, column in self.known.items()}
+        X, target, weights = rows_of(self.X, chosen), self.target[chosen], self.weights[chosen]
+        return replace(self, X=X, target=target, weights=weights, known=known)
 
 
 class LinearEstimator(StructuredEstimator):
@@ -53,6 +61,7 @@ class LinearEstimator(StructuredEstimator):
     coef_: Matrix
     intercept_: Any
     _structure_name = "graph"
+    _known_columns: tuple[str, ...] = ()
     _needs_undirected = False
 
     def _penalties(self, structure: Any, columns: Columns) -> list[Any]:
@@ -71,31 +80,50 @@ class LinearEstimator(StructuredEstimator):
         """Set ``coef_`` and ``intercept_``."""
         raise NotImplementedError
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, feature_names: Any, structure: Any) -> Self:
-        _, problems = self._prepare(X, y, sample_weight, feature_names, structure)
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        feature_names: Any,
+        structure: Any,
+        known: Mapping[str, Any] | None = None,
+    ) -> Self:
+        _, problems = self._prepare(X, y, sample_weight, feature_names, structure, known)
         solutions = [self._solve(problem) for problem in problems]
         self._keep_weights(solutions)
         self._keep_results(solutions)
         return self
 
     def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, feature_names: Any, structure: Any
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        feature_names: Any,
+        structure: Any,
+        known: Mapping[str, Any] | None = None,
     ) -> tuple[TrainingData, list[Problem]]:
         """Check the arguments of ``fit`` and return the training data and the problems."""
         X, target = self._checked_rows(X, y)
         weights = checked_sample_weight(sample_weight, X)
         columns = Columns(self.n_features_in_, column_names(self, feature_names), self.missing)
         structure = fit_column_builder(structure, X, self._needs_undirected)
-        data = TrainingData(X, target, weights, self._penalties(structure, columns))
+        columns_of_loss = {name: checked_column(values, X, name) for name, values in (known or {}).items()}
+        given = {name: values for name, values in columns_of_loss.items() if values is not None}
+        data = TrainingData(X, target, weights, self._penalties(structure, columns), given, (structure, columns))
         problems = self._problems(data)
         self._keep_names(columns, problems[0])
         return data, problems
 
     def _problems(self, data: TrainingData) -> list[Problem]:
+        model = Linear(data.X, intercept=self._has_intercept())
+        return [Problem(model, sum_of_terms([loss, *data.penalties])) for loss in self._losses(data)]
+
+    def _has_intercept(self) -> bool:
         if not isinstance(self.fit_intercept, bool | np.bool_):
             raise TypeError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
-        model = Linear(data.X, intercept=self.fit_intercept)
-        return [Problem(model, sum_of_terms([loss, *data.penalties])) for loss in self._losses(data)]
+        return bool(self.fit_intercept)
 
     def path(
         self,
@@ -108,12 +136,14 @@ class LinearEstimator(StructuredEstimator):
         sample_weight: Any = None,
         structure: Any = None,
         feature_names: Any = None,
+        **known: Any,
     ) -> Path | tuple[Path, ...]:
         """Solve for decreasing multiples of the sparsifying strengths, each warm-started from the previous solution.
 
         The estimator is not fitted. Its strengths are multiplied by ``strengths``; by default by ``n_points`` numbers
         from :func:`cvxstructreg.paths.lambda_max` down to ``smallest`` times it. With one problem for each class, there
-        is one path for each class. ``structure`` is a graph or groups to use instead of the parameter.
+        is one path for each class. ``structure`` is a graph, groups or penalty to use instead of the parameter. Other
+        columns that ``fit`` takes, such as ``offset``, are passed by name.
 
         Examples
         --------
@@ -124,7 +154,10 @@ class LinearEstimator(StructuredEstimator):
         """
         scratch = copy(self)
         given = getattr(self, self._structure_name) if structure is None else structure
-        _, problems = scratch._prepare(X, y, sample_weight, feature_names, given)
+        unknown = sorted(set(known) - set(self._known_columns))
+        if unknown:
+            raise TypeError(f"path of {type(self).__name__} has no argument {unknown[0]!r}")
+        _, problems = scratch._prepare(X, y, sample_weight, feature_names, given, known)
         terms = scratch._path_terms(problems[0])
         factors = common_strengths(problems, strengths, n_points, smallest, terms)
         paths = scratch._paths(problems, factors, verbose=bool(self.verbose))
@@ -147,7 +180,7 @@ class LinearEstimator(StructuredEstimator):
     def _keep_names(self, columns: Columns, problem: Problem) -> None:
         """The names of the features in tables: those of X, or of the graph or groups, or x0, x1, ..."""
         names: Names = columns.names or problem.feature_names
-        self._feature_labels = names or tuple(f"x{j}" for j in range(columns.count))
+        self._feature_labels = names or columns.labels
 
     def selected_features(self) -> list[SelectedFeature]:
         """Return the features with a nonzero weight, largest first, as rows ``(number, name, weight)``."""

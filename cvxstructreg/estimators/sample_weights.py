@@ -1,4 +1,4 @@
-"""Sample weights and class weights."""
+"""Sample weights, class weights, and other columns of numbers for the loss."""
 
 from __future__ import annotations
 
@@ -30,6 +30,17 @@ def checked_sample_weight(sample_weight: Any, X: Any) -> Weights:
     if not values.any():
         raise ValueError("sample_weight is zero everywhere; at least one row needs a positive weight")
     return values
+
+
+def checked_column(values: Any, X: Any, name: str) -> Any:
+    """Return one finite number for each row (or one for each row and output); None for None."""
+    if values is None:
+        return None
+    if np.ndim(values) == 0:
+        raise ValueError(f"{name} must have one number for each row of X, got a single number, {values!r}")
+    column = check_array(values, dtype=np.float64, ensure_2d=False, input_name=name)
+    check_consistent_length(X, column)
+    return np.asarray(column)
 
 
 def times_class_weight(weights: Weights, class_weight: Any, codes: NDArray[Any], classes: NDArray[Any]) -> Weights:

@@ -10,6 +10,7 @@ from cvxstructreg.metrics.paired import (
 )
 from cvxstructreg.metrics.selection import model_size, n_selected_features, n_selected_groups, selected_features
 from cvxstructreg.metrics.separation import Separation, average_feature_separation, feature_separation
+from cvxstructreg.metrics.survival import concordance_index
 
 __all__ = [
     "BinaryReport",
@@ -18,6 +19,7 @@ __all__ = [
     "accuracy",
     "average_feature_separation",
     "binary_report",
+    "concordance_index",
     "corrected_resampled_t_test",
     "feature_separation",
     "mcnemar_test",

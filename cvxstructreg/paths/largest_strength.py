@@ -66,7 +66,7 @@ def lambda_max(problem: Problem, terms: Iterable[int] | None = None) -> float:
     if not np.abs(downhill).max(initial=0.0) > 0:
         return 0.0
     bounds = tuple(term for term in others if term.is_constraint and term.target == "weights")
-    return _gauge(downhill, Objective(chosen.terms + bounds), len(chosen.terms))
+    return gauge(downhill, Objective(chosen.terms + bounds), len(chosen.terms))
 
 
 def _losses(problem: Problem) -> Objective:
@@ -145,7 +145,7 @@ def gradient_at_zero(problem: Problem, others: tuple[Term, ...], penalised: Any)
     return model.adjoint(parts.smooth_score_grad(scores)) + parts.quadratic_grad(theta), scores
 
 
-def _gauge(downhill: Array, objective: Objective, n_chosen: int) -> float:
+def gauge(downhill: Array, objective: Objective, n_chosen: int) -> float:
     """Return max_w <downhill, w> / Omega(w), where Omega is the first ``n_chosen`` terms and the others are bounds."""
     from cvxstructreg.losses import Squared
 

@@ -28,6 +28,8 @@ class GroupLassoRegressorCV(CrossValidated, GroupLassoRegressor):
         spaced on a logarithmic scale.
     n_strengths, smallest : int, float
         Number of strengths, and the smallest one as a fraction of the largest.
+    ratios : list of numbers, optional
+        The values of lam_l1 / lam_group to try, each with a path of its own; by default the ratio is fixed.
     cv : int, splitter, or list of (train, test) rows; optional
         As in scikit-learn: 5 contiguous folds by default.
     scoring : str or function, optional
@@ -37,7 +39,8 @@ class GroupLassoRegressorCV(CrossValidated, GroupLassoRegressor):
         The best mean score, with ties going to the model with the fewest features; or the strongest penalty whose mean
         score is within one standard error of the best.
     n_jobs : int, optional
-        Number of folds to run in parallel, with joblib.
+        Number of paths (one for each fold and ratio) to run in parallel, with joblib. Short paths run in this process,
+        because starting others would take longer.
     verbose : bool
         Whether to show the number of finished folds and the progress of the last path.
     others
@@ -54,6 +57,9 @@ class GroupLassoRegressorCV(CrossValidated, GroupLassoRegressor):
         The index of the chosen strength, and the strength.
     best_params_ : dict
         The parameters of :class:`GroupLassoRegressor` for the same model.
+    best_ratio_, ratios_, ratio_strengths_, ratio_scores_ : float, arrays of shape (r,), (r, m), (r, folds, m)
+        With ``ratios``: the chosen one, all of them, and their strengths and scores. The attributes above belong to
+        the chosen ratio.
     path_ : Path
         The path on all rows, down to the chosen strength.
     others
@@ -73,6 +79,7 @@ class GroupLassoRegressorCV(CrossValidated, GroupLassoRegressor):
     """
 
     _tuned = ("lam_group", "lam_l1")
+    _ratio = ("lam_l1", "lam_group")
 
     def __init__(
         self,
@@ -84,6 +91,7 @@ class GroupLassoRegressorCV(CrossValidated, GroupLassoRegressor):
         strengths: Any = None,
         n_strengths: int = 50,
         smallest: float = 0.01,
+        ratios: Any = None,
         cv: Any = 5,
         scoring: Any = None,
         rule: str = "best",
@@ -114,6 +122,7 @@ class GroupLassoRegressorCV(CrossValidated, GroupLassoRegressor):
         self.strengths = strengths
         self.n_strengths = n_strengths
         self.smallest = smallest
+        self.ratios = ratios
         self.cv = cv
         self.scoring = scoring
         self.rule = rule

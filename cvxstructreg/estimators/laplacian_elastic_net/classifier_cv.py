@@ -30,6 +30,9 @@ class LaplacianElasticNetClassifierCV(CrossValidated, LaplacianElasticNetClassif
         scale.
     n_strengths, smallest : int, float
         Number of strengths, and the smallest one as a fraction of the largest.
+    ratios : list of numbers, optional
+        The values of lam2 / lam1 to try, each with a path of its own, along which the strengths
+        multiply both. By default lam2 stays as given.
     cv : int, splitter, or list of (train, test) rows; optional
         As in scikit-learn: 5 stratified folds by default.
     scoring : str or function, optional
@@ -39,7 +42,8 @@ class LaplacianElasticNetClassifierCV(CrossValidated, LaplacianElasticNetClassif
         The best mean score, with ties going to the model with the fewest features; or the strongest penalty whose mean
         score is within one standard error of the best.
     n_jobs : int, optional
-        Number of folds to run in parallel, with joblib.
+        Number of paths (one for each fold and ratio) to run in parallel, with joblib. Short paths run in this process,
+        because starting others would take longer.
     verbose : bool
         Whether to show the number of finished folds and the progress of the last path.
     others
@@ -56,6 +60,9 @@ class LaplacianElasticNetClassifierCV(CrossValidated, LaplacianElasticNetClassif
         The index of the chosen strength, and the strength.
     best_params_ : dict
         The parameters of :class:`LaplacianElasticNetClassifier` for the same model.
+    best_ratio_, ratios_, ratio_strengths_, ratio_scores_ : float, arrays of shape (r,), (r, m), (r, folds, m)
+        With ``ratios``: the chosen one, all of them, and their strengths and scores. The attributes above belong to
+        the chosen ratio.
     path_ : Path, or tuple of k Paths
         The path on all rows, down to the chosen strength.
     others
@@ -78,6 +85,7 @@ class LaplacianElasticNetClassifierCV(CrossValidated, LaplacianElasticNetClassif
     """
 
     _tuned = ("lam1",)
+    _ratio = ("lam2", "lam1")
 
     def __init__(
         self,
@@ -89,6 +97,7 @@ class LaplacianElasticNetClassifierCV(CrossValidated, LaplacianElasticNetClassif
         strengths: Any = None,
         n_strengths: int = 50,
         smallest: float = 0.01,
+        ratios: Any = None,
         cv: Any = 5,
         scoring: Any = None,
         rule: str = "best",
@@ -119,6 +128,7 @@ class LaplacianElasticNetClassifierCV(CrossValidated, LaplacianElasticNetClassif
         self.strengths = strengths
         self.n_strengths = n_strengths
         self.smallest = smallest
+        self.ratios = ratios
         self.cv = cv
         self.scoring = scoring
         self.rule = rule

@@ -1,0 +1,1 @@
+"""Estimators with any loss and any sum of penalties."""
