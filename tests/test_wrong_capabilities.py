@@ -66,6 +66,10 @@ def second(change):
     return lambda parts: (parts[0], change(parts[1]), *parts[2:])
 
 
+def last(change):
+    return lambda parts: (*parts[:-1], change(parts[-1]))
+
+
 def minus(x):
     return -x
 
@@ -186,6 +190,18 @@ MISTAKES = {
             "not from zero": first(lambda indptr: indptr + 1),
             "not rising": first(lambda indptr: indptr[[0, 2, 1, 3]]),
             "fractions": first(lambda indptr: indptr.astype(float)),
+        },
+    ),
+    "latent_groups": (
+        lambda: (csr.LatentGroupLasso(csr.Groups([[0, 1], [1, 2]], n_features=3, weights=[1.0, 2.0])), (3, 1)),
+        {
+            "factor": last(twice),
+            "sign": last(minus),
+            "shape": last(shorter),
+            "other features": second(lambda features: features[[0, 1, 0, 3]]),
+            "unknown features": second(lambda features: features + 1),
+            "too few rows": first(shorter),
+            "other groups": first(lambda indptr: np.array([0, 1, 4])),
         },
     ),
     "hinges": (

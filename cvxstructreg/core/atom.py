@@ -55,6 +55,7 @@ CAPABILITIES = (
     "quadratic",
     "separable",
     "blocks",
+    "latent_groups",
     "hinges",
     "kinks",
     "centred_hinges",
@@ -87,6 +88,8 @@ class Atom:
     ``quadratic(m)``          f(w) = w'Mw: the :class:`~cvxstructreg.forms.quadratic_form.QuadraticForm` M
     ``separable()``           f(w) = sum of c_j |w_j| and bounds: a :class:`~cvxstructreg.forms.separable.Separable`
     ``blocks()``              (indptr, c) with f(z) = sum_g c_g ||z_g||, g the rows indptr[g] to indptr[g + 1] - 1
+    ``latent_groups()``       (indptr, j, c) with f(w) = min sum_g c_g ||v_g|| over w = sum_g v_g, where v_g has the
+                              features j[indptr[g]] to j[indptr[g + 1] - 1]
     ``hinges()``              (y, s) with f(z) = sum_i s_i (1 - y_i z_i)_+, y_i = -1 or +1, one number for each row
     ``kinks()``               (l, u, o) with f(z) = sum_i max(l_i (z_i - o_i), u_i (z_i - o_i)), arrays like z
     ``centred_hinges(k)``     sums of hinges of centred rows: :class:`~cvxstructreg.forms.centred_hinge.CentredHinges`
@@ -139,6 +142,7 @@ class Atom:
         def quadratic(self, m: int) -> QuadraticForm: ...
         def separable(self) -> Separable: ...
         def blocks(self) -> tuple[NDArray[np.int64], Array]: ...
+        def latent_groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]: ...
         def hinges(self) -> tuple[Array, Array]: ...
         def kinks(self) -> tuple[Array, Array, Array]: ...
         def centred_hinges(self, k: int) -> CentredHinges: ...

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.forms.row_selection import Selection
@@ -129,6 +130,10 @@ class LatentGroupLasso(Atom):
         """max_g ||u_g|| / c_g."""
         blocks, E = self._blocks
         return blocks.dual_norm(E @ u)
+
+    def latent_groups(self) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+        """The groups and their weights."""
+        return self.groups.indptr, self.groups.indices, self.groups.weights
 
     @property
     def row_names(self) -> tuple[str, ...] | None:

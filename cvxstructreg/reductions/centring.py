@@ -42,7 +42,7 @@ class Centring(Reduction):
     def make(cls, problem: Problem) -> Self | None:
         """None if no data are far from zero, or none can be centred."""
         model = problem.given
-        if not isinstance(model, Linear) or not model.intercept:
+        if model.kernel is not None or not model.intercept:
             return None
         if any(term.target == "values" and term.scale > 0 for term in problem.terms):  # scores without intercept
             return None
@@ -64,7 +64,7 @@ class Centring(Reduction):
         return Point(point.theta, point.b - self.columns @ point.theta + self.targets, point.dual)
 
 
-def _centred_model(model: Linear) -> tuple[Linear, Array]:
+def _centred_model(model: Model) -> tuple[Model, Array]:
     """The model with centred columns, and the means that were subtracted; cached with the model."""
     known: Any = model.__dict__.get("_centred")
     if known is None:

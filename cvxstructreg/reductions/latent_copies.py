@@ -8,7 +8,7 @@ Each group has its own copies of its features (Jacob, Obozinski and Vert 2009). 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,7 +19,6 @@ from cvxstructreg.groups import Groups
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.composed import compose
 from cvxstructreg.penalties.group_lasso import GroupLasso
-from cvxstructreg.penalties.latent_group_lasso import LatentGroupLasso
 from cvxstructreg.reductions.reduction import Point, Reduction
 
 if TYPE_CHECKING:
@@ -44,15 +43,13 @@ class LatentCopies(Reduction):
         number = latent_term(problem)
         if number is None or problem.given.kernel is not None or _has_bounds(problem):
             return None
-        groups: Groups = cast("LatentGroupLasso", problem.terms[number].atom).groups
-        copies = groups.indices
-        spread = sp.csr_array(
-            (np.ones(len(copies)), (copies, np.arange(len(copies)))), shape=(groups.n_features, len(copies))
-        )
+        indptr, copies, costs = problem.terms[number].atom.latent_groups()
+        d = problem.model.n_weights
+        spread = sp.csr_array((np.ones(len(copies)), (copies, np.arange(len(copies)))), shape=(d, len(copies)))
         terms = []
         for count, term in enumerate(problem.terms):
             if count == number:
-                disjoint = Groups.from_csr(groups.indptr, np.arange(len(copies)), len(copies), groups.weights)
+                disjoint = Groups.from_csr(indptr, np.arange(len(copies)), len(copies), costs)
                 terms.append(Term(GroupLasso(disjoint), term.scale, "weights"))
             elif term.target == "weights":
                 terms.append(Term(compose(term.atom, spread), term.scale, "weights"))
@@ -60,7 +57,7 @@ class LatentCopies(Reduction):
                 terms.append(term)
         design = problem.model.design[:, copies]
         model = Linear(design, problem.model.intercept)
-        return cls(type(problem)(model, Objective(tuple(terms))), number, np.asarray(copies), groups.n_features)
+        return cls(type(problem)(model, Objective(tuple(terms))), number, np.asarray(copies), d)
 
     def lift(self, point: Point) -> Point:
         """The sums of the copies of each feature."""
@@ -87,7 +84,7 @@ def latent_term(problem: Problem) -> int | None:
     found = [
         number
         for number, term in enumerate(problem.terms)
-        if isinstance(term.atom, LatentGroupLasso) and term.scale > 0 and len(term.atom.groups)
+        if term.atom.can("latent_groups") and term.scale > 0 and len(term.atom.latent_groups()[1])
     ]
     return found[0] if len(found) == 1 else None
 

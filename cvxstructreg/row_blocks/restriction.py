@@ -126,9 +126,10 @@ def _atom(problem: Problem, term: Term, piece: Piece | None, chosen: Any, kept: 
         if atom.can("separable"):
             return _separable(atom.separable(), chosen, d)
         return RestrictedQuadratic(_form(atom.quadratic(d), chosen))
-    if isinstance(atom, LatentGroupLasso):
+    if atom.can("latent_groups"):
         kept[piece.number] = chosen, d
-        return LatentGroupLasso(_groups(atom.groups, chosen))
+        indptr, features, costs = atom.latent_groups()
+        return LatentGroupLasso(_groups(Groups.from_csr(indptr, features, d, costs), chosen))
     if isinstance(piece.K, Selection) and piece.atom.can("blocks"):
         return _blocks(piece, chosen, kept)
     whole = sp.eye_array(d, format="csr") if piece.K is None else piece.K

@@ -31,6 +31,7 @@ CHECKS: dict[str, Callable[[Probe], None]] = {
     "quadratic": functions.check_quadratic,
     "separable": functions.check_separable,
     "blocks": functions.check_blocks,
+    "latent_groups": functions.check_latent_groups,
     "hinges": functions.check_hinges,
     "kinks": functions.check_kinks,
     "centred_hinges": functions.check_centred_hinges,

@@ -149,6 +149,28 @@ def check_blocks(probe: Probe) -> None:
         probe.close(np.sum(costs * norms), probe.at(z), "blocks", "the sum of the norms differs from value", z=z)
 
 
+def check_latent_groups(probe: Probe) -> None:
+    """Check that f(z) = min sum_g c_g ||v_g|| over all copies v with z = sum_g v_g."""
+    m, k = probe.shape
+    indptr, features, costs = (np.asarray(part) for part in probe.atom.latent_groups())
+    rising = indptr.ndim == 1 and indptr.size and indptr.dtype.kind in "iu" and bool(np.all(np.diff(indptr) >= 0))
+    why = f"indptr must be integers that increase from 0 to {len(features)}, got {indptr.tolist()}"
+    probe.require(rising and indptr[0] == 0 and indptr[-1] == len(features), "latent_groups", why)
+    why = f"the features must be integers from 0 to {m - 1}, got {features.tolist()}"
+    known = features.ndim == 1 and features.dtype.kind in "iu" and bool(np.all((features >= 0) & (features < m)))
+    probe.require(known, "latent_groups", why)
+    why = f"the costs must be one number of at least 0 for each of {len(indptr) - 1} groups, got {costs.tolist()}"
+    probe.require(costs.shape == (len(indptr) - 1,) and bool(np.all(costs >= 0)), "latent_groups", why)
+    copies = cp.Variable((len(features), k))
+    ends = itertools.pairwise(indptr)
+    norms = [c * cp.norm(copies[start:end], "fro") for c, (start, end) in zip(costs, ends, strict=True)]
+    spread = (features[None, :] == np.arange(m)[:, None]).astype(float)
+    for z in probe.points:
+        if np.isfinite(expected := Atom.value(probe.atom, z)):
+            found = cp.Problem(cp.Minimize(cp.sum(norms)), [spread @ copies == z]).solve("CLARABEL")
+            probe.close(found, expected, "latent_groups", "the best copies do not cost what expr says", 1e-5, z=z)
+
+
 def check_hinges(probe: Probe) -> None:
     """Check that f(z) = sum_i s_i (1 - y_i z_i)_+ with labels -1 and +1."""
     m, k = probe.shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,12 @@ from scipy.optimize import minimize_scalar
 from cvxstructreg.certificates.free_directions import refit
 from cvxstructreg.core.atom import freeze
 from cvxstructreg.core.loss import Loss
-from cvxstructreg.core.model import Linear
+from cvxstructreg.core.model import Linear, Model
 from cvxstructreg.core.objective import Objective, Term
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.quadratic_form import squared_columns
 from cvxstructreg.losses import Hinge, Logistic, SquaredHinge
 from cvxstructreg.numerics.arrays import Array
-from cvxstructreg.penalties import L1, Ridge
 from cvxstructreg.verification.given import GivenWeights
 
 #: All orders of so many classes are tried.
@@ -47,7 +46,7 @@ def variants(problem: Problem, given: GivenWeights) -> Iterator[Variant]:
     yield from _signs(problem, given)
     yield from _intercepts(problem, given)
     yield from _losses(problem, given)
-    if isinstance(problem.given, Linear):
+    if problem.given.kernel is None:
         yield from _scaled_columns(problem, problem.given, given)
 
 
@@ -75,7 +74,7 @@ def _intercepts(problem: Problem, given: GivenWeights) -> Iterator[Variant]:
         shown = ", ".join(f"{value:.6g}" for value in best)
         missing = "the intercept is missing" if not given.b.any() else "the intercept is off"
         yield Variant(f"with the intercept {shown}: {missing}", problem, GivenWeights(given.theta, best), False)
-    if not isinstance(problem.given, Linear):
+    if problem.given.kernel is not None:
         return
     X = problem.given.design
     if not given.b.any():
@@ -87,7 +86,7 @@ def _intercepts(problem: Problem, given: GivenWeights) -> Iterator[Variant]:
 def _penalised_intercept(problem: Problem, given: GivenWeights, words: str = "") -> Iterator[Variant]:
     """Yield the problem with a column of ones in place of the intercept, if all penalties can have one more weight."""
     terms = [_with_one_more(term) for term in problem.terms]
-    if not problem.model.intercept or not isinstance(problem.given, Linear) or any(term is None for term in terms):
+    if not problem.model.intercept or problem.given.kernel is not None or any(term is None for term in terms):
         return
     X, ones = problem.given.design, np.ones((problem.given.n_rows, 1))
     stacked = sp.hstack([X, ones], format="csr") if sp.issparse(X) else np.hstack([X, ones])
@@ -117,13 +116,13 @@ def _with_one_more(term: Term) -> Term | None:
         return term
     if term.target != "weights":
         return None
-    if not (isinstance(term.atom, L1 | Ridge) or term.atom.can("separable")):
+    atom = term.atom
+    if not (atom.can("separable") or (atom.can("quadratic") and atom.quadratic(atom.size or 1).diagonal is not None)):
         return None  # not a sum over single weights: the penalty may need its number of weights
-    if term.atom.size is None:
+    if atom.size is None:
         return term
-    weights = getattr(term.atom, "weights", None)
-    if isinstance(term.atom, L1 | Ridge) and weights is not None:
-        return replace(term, atom=type(term.atom)(weights=np.append(weights, 1.0)))
+    if is_dataclass(atom) and [field.name for field in fields(atom)] == ["weights"]:
+        return replace(term, atom=replace(atom, weights=np.append(atom.weights, 1.0)))
     return None
 
 
@@ -152,7 +151,7 @@ def _with_term(problem: Problem, number: int, atom: Any) -> Problem:
     return Problem(problem.given, Objective(tuple(terms)))
 
 
-def _scaled_columns(problem: Problem, model: Linear, given: GivenWeights) -> Iterator[Variant]:
+def _scaled_columns(problem: Problem, model: Model, given: GivenWeights) -> Iterator[Variant]:
     """Yield problems with scaled columns; a free intercept makes centring the columns as well unnecessary."""
     X, n = model.design, model.n_rows
     means = np.asarray(X.sum(axis=0), dtype=float).ravel() / n
