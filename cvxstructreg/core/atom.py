@@ -15,6 +15,7 @@ Inside an atom every array has the shape ``(m, k)``, with one column for each ou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import cvxpy as cp
@@ -184,6 +185,11 @@ class Atom:
         return None
 
     @property
+    def variable(self) -> cp.Variable | None:
+        """The CVXPY variable of the expression that the atom was made of, if any."""
+        return None
+
+    @property
     def row_names(self) -> tuple[str, ...] | None:
         """The names of these rows, if the graph or the groups of the atom have names."""
         return None
@@ -248,7 +254,7 @@ class Atom:
             raise ValueError(f"{self!r}.on_function() is for quadratic penalties only; use on_scores() for others")
         return Term(self, 1.0, "values")
 
-    def __rmul__(self, scale: float) -> Term:
+    def __rmul__(self, scale: Any) -> Term:
         from cvxstructreg.core.objective import Term
 
         return Term(self, scale, self.target)
@@ -263,7 +269,7 @@ class Atom:
     def __radd__(self, other: Any) -> Objective:
         from cvxstructreg.core.objective import Objective
 
-        return Objective.of(self) if other == 0 else Objective.of(other) + self
+        return Objective.of(self) if is_zero(other) else Objective.of(other) + self
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise no_array(self)
@@ -285,10 +291,14 @@ def _is_infinite(expression: cp.Expression) -> bool:
 def no_array(item: Any) -> TypeError:
     """The error for a penalty or a sum of penalties inside a CVXPY expression or an array."""
     return TypeError(
-        f"{item!r} is not a number or an array. A strength is a number in front of a penalty: 0.5 * L1(), or "
-        "lam.value * L1() for a CVXPY parameter lam. A CVXPY expression joins a sum as a function of the weights: "
-        "FromExpression(lambda w: 0.5 * cp.norm1(w))"
+        f"{item!r} is not a number or an array. A strength is a number or a CVXPY parameter in front of a penalty: "
+        "0.5 * L1(). Inside a CVXPY expression, apply the penalty to CVXPY variables: L1()(w)"
     )
+
+
+def is_zero(item: Any) -> bool:
+    """Whether the item is the number 0, with which ``sum`` starts."""
+    return isinstance(item, Real) and item == 0
 
 
 def needs(*names: str) -> Callable[[_Method], _Method]:

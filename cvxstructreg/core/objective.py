@@ -11,12 +11,14 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from cvxstructreg.core.atom import Atom, as_argument, conjugate, has_conjugate, no_array, remembered
+from cvxstructreg.core.atom import Atom, as_argument, conjugate, has_conjugate, is_zero, no_array, remembered
 from cvxstructreg.core.columns import ARRAY_METHODS, accept_vectors
 from cvxstructreg.numerics.arrays import Array
 
-#: What makes a penalty of a function of the weights: FromExpression, which its own room adds when it is imported.
-penalty_of_function: list[Callable[[Any], Atom]] = []
+#: What makes a penalty of a function of the weights, and a term of a CVXPY expression: FromExpression and term_of,
+#: which their own room adds when it is imported.
+penalty_of_function: list[Callable[..., Atom]] = []
+term_of_expression: list[Callable[[Any], Any]] = []
 #: A repr names this many terms of an objective.
 MOST_SHOWN = 5
 #: What the targets are called in messages.
@@ -36,6 +38,9 @@ class Term:
     ``grad`` and ``hessp`` are those of ``scale * f`` wherever the atom f defines them. A term of strength zero is the
     zero function. A constraint (see :attr:`is_constraint`) is the same at every strength.
 
+    The strength may be a ``cp.Parameter``, or a product of parameters and numbers. Its value is read when it is needed:
+    a problem solved again after ``lam.value`` changed is solved at the new strength.
+
     Examples
     --------
     >>> from cvxstructreg import L1, Box
@@ -48,23 +53,56 @@ class Term:
     (1.5, 0.0, inf)
     >>> (2.0 * Box(-1, 1)).prox([1.0, -3.0], 0.5)
     array([ 1., -1.])
+
+    >>> import cvxpy as cp
+    >>> lam = cp.Parameter(nonneg=True, value=2.0, name="lam")
+    >>> lam * L1(), (lam * L1()).value([1.0, -3.0])
+    (lam * L1(), 8.0)
     """
 
     atom: Atom
-    scale: float
+    scale: Any
     target: str
 
     __array_ufunc__ = None  # as in Atom
 
     def __post_init__(self) -> None:
+        if isinstance(self.scale, cp.Expression):
+            self._check_parameters(self.scale)
+            if self.scale.parameters():
+                return
+            object.__setattr__(self, "scale", float(self.scale.value))
         if isinstance(self.scale, bool) or not isinstance(self.scale, Real):
-            remedy = "; use its number, lam.value * L1()" if isinstance(self.scale, cp.Expression) else ""
-            raise TypeError(f"a strength must be a real number, got {type(self.scale).__name__}{remedy}")
-        scale = float(self.scale)
+            raise TypeError(f"a strength must be a real number, got {type(self.scale).__name__}")
+        object.__setattr__(self, "scale", self._checked(float(self.scale)))
+
+    def _check_parameters(self, scale: Any) -> None:
+        if scale.variables() or scale.size != 1:
+            what = "has variables" if scale.variables() else f"has shape {scale.shape}"
+            raise TypeError(
+                f"a strength must be a number or a CVXPY parameter, got {scale}, which {what}. Apply the penalty to "
+                "CVXPY variables first, as in L1()(w), to multiply its expression"
+            )
+
+    def _checked(self, scale: float) -> float:
         if not math.isfinite(scale) or scale < 0:
             name = type(self.atom).__name__
             raise ValueError(f"the strength of {name} must be finite and at least 0 to stay convex, got {scale}")
-        object.__setattr__(self, "scale", scale)
+        return scale
+
+    @property
+    def has_parameters(self) -> bool:
+        """Whether the strength depends on a CVXPY parameter."""
+        return isinstance(self.scale, cp.Expression)
+
+    def now(self) -> Term:
+        """The term at the current values of the parameters of its strength; itself if there are none."""
+        if not self.has_parameters:
+            return self
+        if self.scale.value is None:
+            names = ", ".join(parameter.name() for parameter in self.scale.parameters() if parameter.value is None)
+            raise ValueError(f"the parameter {names} in the strength of {self!r} has no value; set {names}.value first")
+        return replace(self, scale=float(np.ravel(self.scale.value)[0]))
 
     @property
     def is_constraint(self) -> bool:
@@ -73,7 +111,7 @@ class Term:
 
     @property
     def _strength(self) -> float:
-        return 1.0 if self.is_constraint else self.scale
+        return 1.0 if self.is_constraint else self.now().scale
 
     def can(self, *names: str) -> bool:
         """Whether the atom of the term defines all of these capabilities."""
@@ -95,6 +133,8 @@ class Term:
 
     def expr(self, z: cp.Expression) -> cp.Expression:
         """scale * f(z) as a CVXPY expression."""
+        if self.has_parameters and not self.is_constraint:
+            return self.scale * self.atom.expr(z)
         if self._strength == 0:
             return cp.Constant(0.0)
         return self.atom.expr(z) if self._strength == 1 else self.scale * self.atom.expr(z)
@@ -110,17 +150,17 @@ class Term:
     def grad(self, z: Array) -> Array:
         """scale * grad f(z)."""
         self._require("grad")
-        return np.zeros_like(z) if self._strength == 0 else self.scale * self.atom.grad(z)
+        return np.zeros_like(z) if self._strength == 0 else self._strength * self.atom.grad(z)
 
     def hessp(self, z: Array, p: Array) -> Array:
         """scale * the Hessian of f at z, times p."""
         self._require("hessp")
-        return np.zeros_like(p) if self._strength == 0 else self.scale * self.atom.hessp(z, p)
+        return np.zeros_like(p) if self._strength == 0 else self._strength * self.atom.hessp(z, p)
 
     def lipschitz(self) -> float:
         """scale * an upper bound of the Lipschitz constant of the gradient of f."""
         self._require("lipschitz")
-        return self.scale * self.atom.lipschitz()
+        return self._strength * self.atom.lipschitz()
 
     def conj(self, u: Array) -> float:
         """(scale f)*(u) = scale f*(u / scale); for strength zero 0 if u = 0, else infinite."""
@@ -136,7 +176,7 @@ class Term:
         self._require("dual_norm")
         if self._strength == 0:
             return np.inf if np.any(u) else 0.0
-        return self.atom.dual_norm(u) / self.scale
+        return self.atom.dual_norm(u) / self._strength
 
     def __call__(self, z: Any) -> Any:
         """``scale * f`` as an expression if z is a CVXPY expression, else the number ``scale * f(z)``."""
@@ -147,7 +187,7 @@ class Term:
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise no_array(self)
 
-    def __rmul__(self, scale: float) -> Term:
+    def __rmul__(self, scale: Any) -> Term:
         return replace(self, scale=self.scale * Term(self.atom, scale, self.target).scale)
 
     __mul__ = __rmul__
@@ -156,11 +196,13 @@ class Term:
         return Objective.of(self) + other
 
     def __radd__(self, other: Any) -> Objective:
-        return Objective.of(self) if other == 0 else Objective.of(other) + self
+        return Objective.of(self) if is_zero(other) else Objective.of(other) + self
 
     def __repr__(self) -> str:
         moved = {"scores": ".on_scores()", "values": ".on_function()"}
         name = repr(self.atom) + (moved.get(self.target, "") if self.target != type(self.atom).target else "")
+        if self.has_parameters:
+            return f"{self.scale} * {name}"
         return name if self.scale == 1 else f"{self.scale:g} * {name}"
 
 
@@ -186,6 +228,15 @@ class Objective:
 
     __array_ufunc__ = None  # as in Atom
 
+    def __post_init__(self) -> None:
+        stated = [term.atom.variable for term in self.terms if term.atom.variable is not None]
+        if len({variable.id for variable in stated}) > 1:
+            names = ", ".join(dict.fromkeys(variable.name() for variable in stated))
+            raise ValueError(
+                f"the CVXPY expressions of an objective have different variables, {names}; all act on the weights, so "
+                "write them with one variable. A problem of several variables is a cp.Problem for from_cvxpy"
+            )
+
     @classmethod
     def of(cls, item: Any) -> Objective:
         """An objective from an atom, a term or an objective."""
@@ -195,13 +246,8 @@ class Objective:
             return cls((item,))
         if isinstance(item, Atom):
             return cls((Term(item, 1.0, item.target),))
-        if isinstance(item, cp.Expression):
-            text = " ".join(str(item).split())
-            raise TypeError(
-                f"an objective is a sum of atoms such as Logistic(y) + 0.1 * Ridge(); got the CVXPY expression "
-                f"{text[:80]}. Write it as a function of the weights: FromExpression(lambda w: ...) with w in place of "
-                "its variable"
-            )
+        if isinstance(item, cp.Expression) and term_of_expression:
+            return cls.of(term_of_expression[0](item))
         if callable(item) and not isinstance(item, type) and penalty_of_function:
             return cls.of(penalty_of_function[0](item))
         raise TypeError(
@@ -245,9 +291,9 @@ class Objective:
         return Objective(self.terms + Objective.of(other).terms)
 
     def __radd__(self, other: Any) -> Objective:
-        return self if other == 0 else Objective.of(other) + self
+        return self if is_zero(other) else Objective.of(other) + self
 
-    def __rmul__(self, scale: float) -> Objective:
+    def __rmul__(self, scale: Any) -> Objective:
         return Objective(tuple(scale * term for term in self.terms))
 
     __mul__ = __rmul__

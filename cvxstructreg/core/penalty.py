@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from cvxstructreg.core.atom import Atom
+from cvxstructreg.core.objective import penalty_of_function
 
 
 class Penalty(Atom):
     """Base class for a penalty of your own: define ``expr(z)``, and as many other methods of an atom as you know.
 
     The table of methods is in the docstring of :class:`cvxstructreg.core.atom.Atom`, and
-    ``cvxstructreg.testing.check_atom`` compares each of them with ``expr``. If the expression is all you have,
-    :class:`cvxstructreg.FromExpression` makes a penalty of it in one line, which is also faster: it recognises known
-    structure, and computes the prox and a bound of the conjugate.
+    ``cvxstructreg.testing.check_atom`` compares each of them with ``expr``. If ``expr`` is all that a class defines,
+    known structure is recognised in it, and the prox and a bound of the conjugate are computed, as by
+    :class:`cvxstructreg.FromExpression`. ``Penalty(function)`` is short for ``FromExpression(function)``.
 
     Examples
     --------
@@ -26,8 +27,34 @@ class Penalty(Atom):
     ...         return cp.max(cp.abs(z))
     >>> Largest()([1.0, -3.0])
     3.0
-    >>> csr.FromExpression(cp.norm_inf)([1.0, -3.0])
+    >>> csr.Penalty(cp.norm_inf)([1.0, -3.0])
     3.0
     """
 
     convention: ClassVar[str] = "intercepts are not penalised"
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """An instance of a subclass; the base class itself makes a penalty of a function of the weights."""
+        if cls is not Penalty:
+            return super().__new__(cls)
+        if not given:
+            raise TypeError(
+                "Penalty is a base class; derive a class with the method expr(z) from it, or pass a function of the "
+                "weights: Penalty(lambda w: cp.norm1(w))"
+            )
+        return penalty_of_function[0](*given, **named)  # type: ignore[return-value]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.capabilities <= {"value"}:
+            cls.parts = _parts_of_expression  # type: ignore[method-assign, assignment]
+            cls.capabilities |= {"parts"}
+
+
+def _parts_of_expression(self: Penalty, shape: tuple[int, int]) -> Any:
+    """The parts of the expression, for a class that defines nothing else."""
+    known = vars(self).get("_expression")
+    if known is None:
+        made = penalty_of_function[0](self.expr, name=repr(self), joint=True)
+        known = vars(self).setdefault("_expression", made)
+    return known.parts(shape)

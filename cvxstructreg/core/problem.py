@@ -29,7 +29,8 @@ class Problem:
     model : Linear or Kernel
         The model that maps weights to scores.
     objective : sum of atoms
-        For example ``Logistic(y) + 9.9 * FeatureNetwork(graph) + 0.1 * Ridge()``.
+        For example ``Logistic(y) + 9.9 * FeatureNetwork(graph) + 0.1 * Ridge()``. A strength may be a ``cp.Parameter``;
+        each call then uses its current value.
 
     Examples
     --------
@@ -47,15 +48,15 @@ class Problem:
         if not isinstance(model, Model):
             raise TypeError(f"the first argument must be a model such as Linear(X), got {type(model).__name__}")
         self.given = model
-        self.terms: tuple[Term, ...] = Objective.of(objective).terms
+        self._stated: tuple[Term, ...] = Objective.of(objective).terms
         self.n_outputs = self._count_outputs()
-        for term in self.terms:
+        for term in self._stated:
             self._check_sizes(term)
         self.feature_names = self._names(("weights",), "features")
         self.row_names = self._names(("scores", "values"), "examples")
 
     def _count_outputs(self) -> int:
-        losses = [term.atom for term in self.terms if isinstance(term.atom, Loss)]
+        losses = [term.atom for term in self._stated if isinstance(term.atom, Loss)]
         if not losses:
             raise ValueError("the objective has no loss; add one, such as Logistic(y)")
         outputs = {loss.n_outputs for loss in losses}
@@ -87,7 +88,7 @@ class Problem:
         """The names of the features or examples in the terms; an error if two terms disagree."""
         of_data = self.given.feature_names if targets == ("weights",) else None
         known = of_data
-        for term in self.terms:
+        for term in self._stated:
             names = term.atom.row_names if term.target in targets else None
             if known is not None and names is not None and names != known:
                 j = next(j for j, pair in enumerate(zip(known, names, strict=True)) if pair[0] != pair[1])
@@ -98,18 +99,42 @@ class Problem:
             known = names if known is None else known
         return known
 
-    @cached_property
+    @property
+    def now(self) -> Problem:
+        """The problem at the current values of the parameters in its strengths; itself if there are none."""
+        if not any(term.has_parameters for term in self._stated):
+            return self
+        terms = tuple(term.now() for term in self._stated)
+        known = self.__dict__.get("_now")
+        if known is None or [term.scale for term in terms] != [term.scale for term in known.terms]:
+            known = self.__dict__["_now"] = Problem(self.given, Objective(terms))
+        return known
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """The terms of the objective, at the current values of parameters."""
+        return self.now._stated
+
+    @property
     def model(self) -> Model:
         """The model that all solvers and certificates use: ``given``, the model passed to the constructor.
 
         The only exception is a Kernel model whose matrix is indefinite due to round-off. It is replaced by its repaired
         copy (:meth:`cvxstructreg.Kernel.convex`) if the objective contains the function norm.
         """
-        return self.given.for_terms(self.terms)
+        return self.now._own_model
 
     @cached_property
+    def _own_model(self) -> Model:
+        return self.given.for_terms(self._stated)
+
+    @property
     def normal_form(self) -> NormalForm:
         """The terms, sorted by their mathematical structure for solvers and certificates."""
+        return self.now._own_form
+
+    @cached_property
+    def _own_form(self) -> NormalForm:
         return NormalForm(self)
 
     def shaped(self, coef: Any, intercept: Any = 0.0) -> tuple[Array, Array]:
@@ -160,7 +185,7 @@ class Problem:
         with respect to the rows that the hinges use. :meth:`weights_of` returns the weights of a solved problem in both
         cases.
         """
-        return cvxpy_program(self).program
+        return cvxpy_program(self.now).program
 
     def weights_of(self, cvxpy_problem: cp.Problem) -> tuple[Array | float, Array | float]:
         """``(coef, intercept)`` of a solved problem from :meth:`to_cvxpy`.
@@ -175,7 +200,7 @@ class Problem:
         >>> coef.round(4).tolist(), intercept
         ([0.7143], 0.0)
         """
-        theta, b = weights_of(self, cvxpy_problem)
+        theta, b = weights_of(self.now, cvxpy_problem)
         if theta is None:
             raise ValueError("the CVXPY problem has no weights; create it with to_cvxpy() and solve it first")
         return (theta[:, 0], float(b[0])) if self.n_outputs == 1 else (theta, b)
@@ -213,14 +238,14 @@ class Problem:
         """
         from cvxstructreg.solvers.driver import solve
 
-        return solve(self, solver, tol, max_iter, time_limit, warm_start, verbose, **options)
+        return solve(self.now, solver, tol, max_iter, time_limit, warm_start, verbose, **options)
 
     def describe(self) -> str:
         """The exact objective with its conventions: which terms are sums, which are halved, what is not penalised."""
         return describe.as_text(self)
 
     def __repr__(self) -> str:
-        return f"Problem({self.given!r}, {Objective(self.terms)!r})"
+        return f"Problem({self.given!r}, {Objective(self._stated)!r})"
 
     def _repr_html_(self) -> str:
         return describe.as_html(self)

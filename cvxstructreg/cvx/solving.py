@@ -18,6 +18,7 @@ from cvxstructreg.certificates.certificate import Certificate
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
 from cvxstructreg.cvx.bounds import InfeasibleBoundsError
+from cvxstructreg.cvx.operators import leave_atoms_to_themselves
 from cvxstructreg.cvx.plain_problem import PlainProblem
 from cvxstructreg.cvx.reading import names
 from cvxstructreg.cvx.remembered import Remembered
@@ -207,5 +208,6 @@ def _remembered(e: Any) -> list[Any]:
 
 
 def register() -> None:
-    """Make ``prob.solve(method="structreg")`` known to CVXPY."""
+    """Make ``prob.solve(method="structreg")`` known to CVXPY, and sums and products of its expressions with atoms."""
     cp.Problem.register_solve(METHOD, solve_structreg)
+    leave_atoms_to_themselves()

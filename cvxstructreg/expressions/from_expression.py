@@ -14,6 +14,7 @@ from cvxstructreg.expressions.cone_program import ConeProgram
 from cvxstructreg.expressions.cone_solver import ConeSolver
 from cvxstructreg.expressions.conic_atoms import conic_penalty
 from cvxstructreg.expressions.given import GIVEN, with_formulas
+from cvxstructreg.expressions.of_variable import OfVariable
 from cvxstructreg.expressions.recognition import recognised
 from cvxstructreg.numerics.arrays import Array
 
@@ -33,9 +34,10 @@ class FromExpression(Atom):
 
     Parameters
     ----------
-    function : function of a CVXPY expression
+    function : function of a CVXPY expression, or an expression
         Given ``w`` of shape (d,), it returns a scalar expression. With several outputs the penalty is the sum over the
-        columns of the weights, unless ``joint``.
+        columns of the weights, unless ``joint``. An expression of one variable, such as ``cp.norm1(w)``, is taken as a
+        function of this variable, of shape (d,) or, for several outputs, (d, k).
     name : str, optional
         The name in ``describe()``, in messages and in the repr; by default the text of the expression.
     joint : bool
@@ -57,6 +59,12 @@ class FromExpression(Atom):
     >>> solution = csr.Problem(csr.Linear(X, intercept=False), csr.Squared(y) + 0.5 * penalty).solve()
     >>> solution.status, solution.coef.round(3).tolist()
     ('optimal', [0.35, 2.35, 2.35, 0.25])
+
+    In a sum, an expression is enough:
+
+    >>> w = cp.Variable(4)
+    >>> csr.Problem(csr.Linear(X, intercept=False), csr.Squared(y) + 0.5 * cp.norm1(w)).solve().coef.round(3).tolist()
+    [0.0, 2.5, 2.7, 0.0]
     """
 
     formula: ClassVar[str] = "expression of w"
@@ -66,10 +74,8 @@ class FromExpression(Atom):
         self, function: Callable[..., Any], name: str | None = None, joint: bool = False, **formulas: Any
     ) -> None:
         if isinstance(function, cp.Expression):
-            raise TypeError(
-                f"FromExpression takes a function of the weights, got the expression {_short(function)}; "
-                f"write FromExpression(lambda w: ...) with w in place of its variable"
-            )
+            function = OfVariable(function)
+            joint = joint or function.is_joint
         if not callable(function):
             raise TypeError(f"FromExpression takes a function of the weights, got {type(function).__name__}")
         unknown = sorted(set(formulas) - set(GIVEN))
@@ -132,7 +138,7 @@ class FromExpression(Atom):
     def _find_parts(self, shape: tuple[int, int]) -> tuple[Term, ...]:
         if self.given:
             return (1.0 * with_formulas(self._conic(shape), self.given),)
-        if not self.joint:
+        if not self.joint or shape[1] == 1:
             found = recognised(self._program(shape))
             if found is not None and (shape[1] == 1 or found.acts_by_column):
                 terms = tuple(found.terms())
@@ -199,8 +205,19 @@ class FromExpression(Atom):
             "a constant, or a term that bounds it from below"
         )
 
+    @property
+    def variable(self) -> cp.Variable | None:
+        """The variable, if the penalty was given as an expression."""
+        return self.function.variable if isinstance(self.function, OfVariable) else None
+
+    @property
+    def size(self) -> int | None:
+        """The length of this variable."""
+        return None if self.variable is None else (self.variable.shape or (1,))[0]
+
     def check_rows(self, m: int, what: str) -> None:
         """Compile the expression for m rows, which checks that it is convex and nonnegative."""
+        super().check_rows(m, what)
         if not self.joint:
             self._program((m, 1))
 
@@ -219,6 +236,15 @@ class FromExpression(Atom):
             (cls(lambda w: cp.norm1(K @ w - 1.0) + cp.sum_squares(w), name="offset"), (4, 1)),
             (cls(lambda W: cp.normNuc(W), name="nuclear norm", joint=True), (3, 2)),
         ]
+
+
+def term_of(expression: cp.Expression) -> Term:
+    """The term of a CVXPY expression in a sum; a factor in front of the expression is the strength."""
+    if isinstance(expression, cp.multiply) and expression.size == 1:
+        for factor, rest in (expression.args, reversed(expression.args)):
+            if factor.is_constant() and not rest.is_constant():
+                return factor * FromExpression(rest)
+    return 1.0 * FromExpression(expression)
 
 
 def _short(expression: cp.Expression, most: int = 200) -> str:

@@ -55,6 +55,7 @@ def lambda_max(problem: Problem, terms: Iterable[int] | None = None) -> float:
     >>> lambda_max(problem)
     7.0
     """
+    problem = problem.now
     numbers = checked_terms(problem, terms)
     problem = as_linear(problem)
     _check(problem, numbers)

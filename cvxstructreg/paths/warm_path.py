@@ -150,6 +150,7 @@ def path(
     >>> points.n_selected.tolist(), points.strengths.round(2).tolist()
     ([0, 2, 2], [7.0, 2.21, 0.7])
     """
+    problem = problem.now
     numbers = checked_terms(problem, terms)
     factors = common_strengths([problem], strengths, n_points, smallest, numbers)
 

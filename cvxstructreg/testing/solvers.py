@@ -60,6 +60,7 @@ def check_solver(
     ...
     AssertionError: solver 'guess' on ...: status: expected 'optimal', got 'inaccurate': relative gap ... (at coef = ...
     """
+    problem = problem.now
     with muted(InaccurateWarning):  # the status has the same information
         reference = problem.solve(solver=REFERENCE, tol=tol)
         if isinstance(solver, str):

@@ -27,7 +27,7 @@ class GivenWeights:
 def checked_problem(problem: Any, function: str) -> Problem:
     """Return the problem, recognised if it is a plain CVXPY problem; raise a TypeError for anything else."""
     if isinstance(problem, Problem):
-        return problem
+        return problem.now
     write = (
         "state the objective with atoms, problem = csr.Problem(csr.Linear(X), csr.Squared(y) + lam * csr.L1()), "
         f"and call csr.{function}(problem, ...)"

@@ -353,7 +353,7 @@ def _remembered(walk: _Walk, e: Any, w: Array) -> bool:
     inner = walk.reader.affine(e.argument)
     if inner is None or not inner.parts.keys() <= {variable.id for variable in e.args[0].variables()}:
         return False  # a copy with other variables: the argument is not what it was
-    for term in Objective.of(e.atom).terms:
+    for term in (stated.now() for stated in Objective.of(e.atom).terms):
         walk.add("atom", inner, w if term.is_constraint else w * term.scale, e, term.atom)
     return True
 
