@@ -45,7 +45,14 @@ __all__ = [
 
 
 class Strengths(NamedTuple):
-    """``l1 * L1() + ridge * Ridge()``, added to a sum of losses."""
+    """``l1 * L1() + ridge * Ridge()``, added to a sum of losses.
+
+    Examples
+    --------
+    >>> strengths = from_sklearn_logistic(C=0.1)
+    >>> strengths.l1, strengths.ridge
+    (0.0, 5.0)
+    """
 
     l1: float
     ridge: float

@@ -3,12 +3,13 @@
 - Links between the pages lead to pages and sections that exist.
 - Images have a text for readers who cannot see them.
 - Nothing is loaded from elsewhere: scripts, styles, fonts and images are local.
-- Every public name is in the API reference, and the search finds it.
+- Every public name is in the API reference, with an example, and the search finds it.
 - No cell of a notebook printed a warning.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Iterator
@@ -69,14 +70,17 @@ def findings(root: Path) -> Iterator[str]:
 
 
 def missing_names(root: Path) -> Iterator[str]:
-    """Public names that the reference or the search index does not have."""
+    """Public names that the reference or the search index does not have, or that have no example."""
     from public_names import public_names
 
     reference = "".join(path.read_text(encoding="utf-8") for path in (root / "api").glob("*.html"))
     index = (root / "searchindex.js").read_text(encoding="utf-8")
-    for name in public_names():
+    for name, value in public_names().items():
         if f'id="{name}"' not in reference:
             yield f"api: {name} is not documented"
+        is_error = isinstance(value, type) and issubclass(value, Warning | Exception)
+        if callable(value) and not is_error and ">>>" not in (inspect.getdoc(value) or ""):
+            yield f"api: {name} has no example"
         if f'"{name.rpartition(".")[2]}"' not in index and name.rpartition(".")[2].lower() not in index:
             yield f"search: {name} is not found"
 

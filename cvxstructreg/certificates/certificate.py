@@ -74,6 +74,14 @@ class Certificate:
         of a solve, and in the certificate of several problems together.
     data : DataRecord or None
         For data in blocks of rows: the number of rows that were read, and their checksum.
+
+    Examples
+    --------
+    >>> import cvxstructreg as csr
+    >>> problem = csr.Problem(csr.Linear([[1.0], [2.0]], intercept=False), csr.Squared([2.0, 3.0]) + 3.0 * csr.L1())
+    >>> certificate = csr.certify(problem, [1.0])  # the optimal weight
+    >>> certificate.kind, certificate.objective, certificate.gap < 1e-6
+    ('duality_gap', 4.0, True)
     """
 
     kind: str

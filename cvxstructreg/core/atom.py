@@ -98,6 +98,16 @@ class Atom:
     ``dual_box()``            (lower, upper): conj(u) is finite if and only if lower <= u <= upper, entry by entry
     ``rebalance(u, target)``  a u' near u with conj(u') finite and column sums ``target``; None if there is none
     ========================  ==============================================================================
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> import cvxstructreg as csr
+    >>> class Largest(csr.Penalty):
+    ...     def expr(self, z):
+    ...         return cp.norm_inf(cp.vec(z, order="C"))
+    >>> Largest()([1.0, -3.0])
+    3.0
     """
 
     #: What the atom acts on in a problem: "weights", "scores" (all rows), "rows" (labelled rows), "values" (the scores

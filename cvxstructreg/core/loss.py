@@ -32,6 +32,12 @@ class Loss(Atom):
         Ones by default.
     offset : array of n numbers, or n x k for k outputs, optional
         Scores that are known in advance: the loss is evaluated at the scores of the model plus the offset.
+
+    Examples
+    --------
+    >>> import cvxstructreg as csr
+    >>> issubclass(csr.Squared, Loss), csr.Squared([1.0, 2.0], sample_weight=[1.0, 4.0])([0.0, 0.0])
+    (True, 8.5)
     """
 
     y: Any

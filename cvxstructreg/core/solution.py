@@ -78,6 +78,14 @@ class Solution:
         Dual points, keyed by the number of the term in the objective.
     n_passes : int
         Passes over data in blocks of rows (:class:`cvxstructreg.RowBlocks`), 0 for data in memory.
+
+    Examples
+    --------
+    >>> import cvxstructreg as csr
+    >>> problem = csr.Problem(csr.Linear([[1.0], [2.0]], intercept=False), csr.Squared([2.0, 3.0]) + 3.0 * csr.L1())
+    >>> solution = problem.solve()
+    >>> solution.status, solution.coef.round(2).tolist(), solution.certificate.relative_gap <= 1e-6
+    ('optimal', [1.0], True)
     """
 
     problem: Problem = field(repr=False)

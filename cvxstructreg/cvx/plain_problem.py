@@ -27,6 +27,17 @@ class PlainProblem(Problem):
         The problem it was made from.
     constant, sign : float
         The constant of the objective; -1 if it was maximised, else 1.
+
+    Examples
+    --------
+    >>> import cvxpy as cp
+    >>> import numpy as np
+    >>> import cvxstructreg as csr
+    >>> w = cp.Variable(2)
+    >>> objective = cp.sum_squares(np.eye(2) @ w - [3.0, 1.0]) + 2.0 * cp.norm1(w)
+    >>> problem = csr.from_cvxpy(cp.Problem(cp.Minimize(objective)))
+    >>> isinstance(problem, csr.PlainProblem), problem.sign
+    (True, 1.0)
     """
 
     cvxpy_problem: cp.Problem

@@ -52,6 +52,12 @@ class GeneSetReport:
         Number of all gene sets, and of those with enough columns.
     n_columns_covered
         Number of columns in at least one kept set.
+
+    Examples
+    --------
+    >>> groups, report = map_gene_sets({"s": ["A", "C"], "t": ["D"]}, ["A", "B /// C", "99_at"])
+    >>> report.n_sets, report.n_sets_kept, report.n_columns_covered
+    (2, 1, 2)
     """
 
     n_columns: int

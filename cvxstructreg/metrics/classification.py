@@ -22,6 +22,12 @@ class BinaryReport:
     ----------
     n_true_positive, n_false_negative, n_true_negative, n_false_positive : int
     pos_label : the label that counts as positive
+
+    Examples
+    --------
+    >>> report = binary_report([1, 1, 0, 0], [1, 0, 0, 0])
+    >>> report.n_true_positive, report.sensitivity, report.specificity
+    (1, 0.5, 1.0)
     """
 
     n_true_positive: int

@@ -32,6 +32,12 @@ class PairedTest:
     alternative : {"two-sided", "greater", "less"}
     symbol : str
         What the statistic is, such as "t(9)".
+
+    Examples
+    --------
+    >>> test = paired_t_test([0.9, 0.8, 0.7], [0.8, 0.8, 0.5])
+    >>> test.wins, test.losses, test.ties, round(test.difference, 6)
+    (2, 0, 1, 0.1)
     """
 
     test: str

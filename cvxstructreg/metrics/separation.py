@@ -26,6 +26,12 @@ class Separation:
         The average separation; nan for fewer than two features, or if no pair counts.
     n_selected, n_pairs, n_unreachable : int
         Selected features, pairs of them, and pairs without a path.
+
+    Examples
+    --------
+    >>> separation = feature_separation([0, 1, 3], Graph.from_edges([(0, 1), (1, 2), (2, 3)]))
+    >>> separation.mean, separation.n_pairs
+    (2.0, 3)
     """
 
     mean: float

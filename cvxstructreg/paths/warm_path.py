@@ -36,6 +36,14 @@ class Path:
         The factors by which the scales of the terms were multiplied, largest first.
     solutions : tuple of Solution
         One solution for each strength, with its certificate; only the last one keeps its dual point.
+
+    Examples
+    --------
+    >>> import cvxstructreg as csr
+    >>> problem = csr.Problem(csr.Linear([[1.0], [2.0]], intercept=False), csr.Squared([2.0, 3.0]) + 3.0 * csr.L1())
+    >>> path = csr.path(problem, n_points=3)
+    >>> len(path), path.n_selected.tolist()
+    (3, [0, 1, 1])
     """
 
     strengths: Array

@@ -46,7 +46,15 @@ def solve(
     polish: bool = False,
     **options: Any,
 ) -> Solution:
-    """Solve a problem; see :meth:`cvxstructreg.Problem.solve`."""
+    """Solve a problem; see :meth:`cvxstructreg.Problem.solve`.
+
+    Examples
+    --------
+    >>> import cvxstructreg as csr
+    >>> problem = csr.Problem(csr.Linear([[1.0], [2.0]], intercept=False), csr.Squared([2.0, 3.0]) + 3.0 * csr.L1())
+    >>> csr.solvers.solve(problem, "fista").status
+    'optimal'
+    """
     _check_limits(tol, max_iter, time_limit)
     passes = Passes(problem, max_passes, verbose)
     saved = None if checkpoint is None else Checkpoint(checkpoint, problem)

@@ -30,6 +30,19 @@ class Iterate:
     ``exhausted`` marks the last point: the solver cannot improve it. ``promising`` is for solvers with their own
     estimate of the gap. True means that the estimate is within the tolerance and the point should be certified now.
     False means that a certificate would be wasted time. With None, the driver decides when to certify.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def gradient_steps(problem, start, tol):
+    ...     theta = start.theta
+    ...     for _ in range(100):
+    ...         theta = 0.9 * theta
+    ...         yield Iterate(theta, start.b)
+    >>> start = Iterate(np.ones((2, 1)), np.zeros(1))
+    >>> *_, last = gradient_steps(None, start, 1e-6)
+    >>> bool(np.all(last.theta < 1e-4))
+    True
     """
 
     theta: Array

@@ -58,7 +58,14 @@ def solvers() -> tuple[Solver, ...]:
 
 
 def names() -> tuple[str, ...]:
-    """The names of all solvers, in order."""
+    """The names of all solvers, in order.
+
+    Examples
+    --------
+    >>> import cvxstructreg as csr
+    >>> csr.solvers.names()[-1]
+    'cvxpy'
+    """
     return tuple(solver.name for solver in _solvers)
 
 
@@ -116,7 +123,16 @@ def _registered(solver: Solver) -> Iterator[Solver]:
 
 
 def unregister(solver: Solver | str) -> None:
-    """Remove a registered solver. Solvers of the library cannot be removed."""
+    """Remove a registered solver. Solvers of the library cannot be removed.
+
+    Examples
+    --------
+    >>> import cvxstructreg as csr
+    >>> csr.solvers.unregister("newton")
+    Traceback (most recent call last):
+        ...
+    ValueError: solver 'newton' belongs to the library and cannot be removed
+    """
     global _solvers
     known = named(solver) if isinstance(solver, str) else solver
     if known in _OWN:
@@ -127,12 +143,28 @@ def unregister(solver: Solver | str) -> None:
 
 
 def accepting(problem: Problem) -> tuple[Solver, ...]:
-    """The solvers that accept the problem, in the order in which ``auto`` tries them."""
+    """The solvers that accept the problem, in the order in which ``auto`` tries them.
+
+    Examples
+    --------
+    >>> import cvxstructreg as csr
+    >>> problem = csr.Problem(csr.Linear([[1.0], [2.0]], intercept=False), csr.Squared([2.0, 3.0]) + 3.0 * csr.L1())
+    >>> csr.solvers.accepting(problem)[0].name
+    'working_set'
+    """
     return tuple(solver for solver in _solvers if solver.accepts(problem))
 
 
 def refusals(problem: Problem) -> dict[str, str]:
-    """The solvers that do not accept the problem, each with the reason."""
+    """The solvers that do not accept the problem, each with the reason.
+
+    Examples
+    --------
+    >>> import cvxstructreg as csr
+    >>> problem = csr.Problem(csr.Linear([[1.0], [2.0]], intercept=False), csr.Squared([2.0, 3.0]) + 3.0 * csr.L1())
+    >>> csr.solvers.refusals(problem)["newton"]
+    'L1 and bounds have no gradient; only quadratic and smooth terms on the weights are supported'
+    """
     answers = {solver.name: solver.refusal(problem) for solver in _solvers}
     return {name: answer.reason for name, answer in answers.items() if answer is not None}
 

@@ -76,6 +76,14 @@ class Diagnosis:
         What the objective says: the part of the way to the optimum, for instance.
     tol : float
         The relative gap below which weights are optimal.
+
+    Examples
+    --------
+    >>> import cvxstructreg as csr
+    >>> problem = csr.Problem(csr.Linear([[1.0], [2.0]], intercept=False), csr.Squared([2.0, 3.0]) + 3.0 * csr.L1())
+    >>> diagnosis = csr.diagnose(problem, [1.3])  # the optimal weight for 1.5 * L1()
+    >>> diagnosis.explanations[0].words.partition(":")[0]
+    'for 1.5 * L1(), half your strength'
     """
 
     certificate: Certificate

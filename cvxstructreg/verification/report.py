@@ -56,6 +56,14 @@ class Report:
         :func:`cvxstructreg.plots.convergence` to draw their histories.
     hints : tuple of str
         What to run next.
+
+    Examples
+    --------
+    >>> import cvxstructreg as csr
+    >>> problem = csr.Problem(csr.Linear([[1.0], [2.0]], intercept=False), csr.Squared([2.0, 3.0]) + 3.0 * csr.L1())
+    >>> report = csr.verify(problem, solvers=["fista"])
+    >>> report.agrees, [row.solver for row in report.rows]
+    (True, ['cvxpy', 'fista'])
     """
 
     rows: tuple[Row, ...]

@@ -130,6 +130,17 @@ def read_synset_relations(
     synsets : file with columns pos, synset, lemmas and a header
     relation : str
         Name of the relation, such as "similar_to" for adjectives.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> relations, synsets = Path(mkdtemp()) / "relations.tsv", Path(mkdtemp()) / "synsets.tsv"
+    >>> lines = "pos\\tsynset\\trelation\\tpos2\\tsynset2\\na\\t01\\tsimilar_to\\ta\\t02\\n"
+    >>> n_characters = relations.write_text(lines)
+    >>> n_characters = synsets.write_text("pos\\tsynset\\tlemmas\\na\\t01\\tgood#1\\na\\t02\\tfine#1\\n")
+    >>> read_synset_relations(relations, synsets)
+    [('fine', 'good')]
     """
     words = {synset.key: synset.words for synset in wordnet.synsets(_below_header(synsets, "lemmas"), synsets)}
     pairs, seen = set(), set()
@@ -146,6 +157,15 @@ def sentiment_scores(path: FilePath) -> dict[str, tuple[float, float]]:
     """Return (positive, negative) for each word of a SentiWordNet file: the mean over its senses, weighted 1/sense.
 
     The file has the columns pos, synset, pos_score, neg_score and lemmas (``word#sense``), and a header.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp()) / "scores.tsv"
+    >>> n_characters = path.write_text("pos\\tsynset\\tpos_score\\tneg_score\\tlemmas\\na\\t1\\t0.75\\t0\\tgood#1\\n")
+    >>> sentiment_scores(path)
+    {'good': (0.75, 0.0)}
     """
     return wordnet.mean_scores(wordnet.sentiment(_below_header(path, "pos_score"), path))
 
