@@ -131,6 +131,19 @@ def test_a_full_disk_keeps_finished_blocks_and_writing_resumes(tmp_path, monkeyp
     np.testing.assert_allclose(csr.RowBlocks(tmp_path) @ np.eye(6), X.toarray())
 
 
+def test_damaged_blocks_are_written_again(tmp_path):
+    """The remedy that errors name works: the same call repairs missing and changed files, labels included."""
+    for name in ("00001.data.npy", "00002.y.npy", "00003.indptr.npy"):
+        file = written(tmp_path) / name
+        whole = file.read_bytes()
+        for damage in (None, whole[:-8], whole[:-1] + bytes([whole[-1] ^ 1])):
+            file.unlink() if damage is None else file.write_bytes(damage)
+            with pytest.raises(csr.BlockError, match=rf"block {int(name[:5])} of"):
+                solve(tmp_path)
+            assert solve(written(tmp_path)).status == "optimal"
+            assert file.read_bytes() == whole
+
+
 def test_a_folder_is_not_overwritten_by_other_data(tmp_path):
     written(tmp_path)
     with pytest.raises(ValueError, match="has another block 0 from an earlier call"):
@@ -176,6 +189,24 @@ def test_parquet_and_arrow_files_are_blocks(tmp_path):
     words = csr.io.read_tables(tmp_path / "text.parquet", make=lambda t: hashed.transform(t["text"].to_pylist()))
     np.testing.assert_allclose(words @ np.eye(16), hashed.transform(texts).toarray())
     assert words.sparse
+
+
+def test_damaged_tables_are_named(tmp_path):
+    pyarrow, parquet = map(pytest.importorskip, ("pyarrow", "pyarrow.parquet"))
+    table = pyarrow.table({"x": np.arange(20.0), "label": Y[:20]})
+    for number in range(3):
+        parquet.write_table(table, tmp_path / f"{number}.parquet", row_group_size=10)
+    blocks, file = csr.io.read_tables(tmp_path, y="label"), tmp_path / "1.parquet"
+    file.unlink()
+    with pytest.raises(csr.BlockError, match=r"row group 0 of .*1.parquet cannot be read"):
+        blocks @ np.ones(1)
+    file.write_bytes((tmp_path / "0.parquet").read_bytes()[:-50])
+    with pytest.raises(csr.BlockError, match=r"a file cannot be read: .*1.parquet"):
+        csr.io.read_tables(tmp_path, y="label")
+    holes = np.where(np.arange(20) == 15, np.nan, 1.0)
+    parquet.write_table(pyarrow.table({"x": holes, "label": Y[:20]}), file, row_group_size=10)
+    with pytest.raises(csr.BlockError, match=r"row group 1 of .*1.parquet contains NaN"):
+        csr.io.read_tables(tmp_path, y="label") @ np.ones(1)
 
 
 def test_a_missing_package_names_the_extra(monkeypatch):

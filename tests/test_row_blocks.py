@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import warnings
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from joblib import parallel_config
+from joblib import delayed, parallel_config
 
 import cvxstructreg as csr
+from cvxstructreg.row_blocks import engine
 from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.row_blocks import screening
 from cvxstructreg.solvers.row_blocks.column_search import Search
@@ -36,6 +40,16 @@ OVERLAPPING = csr.Groups([[0, 1, 2, 3], [3, 4, 5, 6], [6, 7, 8, 9], [9, 10, 11]]
 CHAIN = csr.Graph.from_edges([(j, j + 1) for j in range(D - 1)], n_nodes=D)
 
 
+def part_of(X, first):
+    return X[first : first + AT_ONCE]
+
+
+def finished(value):
+    future = Future()
+    future.set_result(value)
+    return future
+
+
 def sources(folder):
     """The same rows as every kind of source."""
     sparse = sp.csr_array(X)
@@ -49,6 +63,9 @@ def sources(folder):
         "sparse folder": csr.io.write_blocks(folder / "sparse", sparse, rows_per_block=AT_ONCE),
         "functions": [lambda part=part: part for part in split(X)],
         "iterator": lambda: iter(split(sparse)),
+        "calls": [delayed(part_of)(X, first) for first in range(0, N, AT_ONCE)],
+        "futures": [finished(part) for part in split(X)],
+        "pairs": list(zip(split(sparse), split(Y), strict=True)),
         "one matrix": [X],
     }
 
@@ -82,15 +99,68 @@ def test_products_of_all_sources_equal_those_of_memory(tmp_path):
         assert blocks.record.n_rows == N
 
 
-@pytest.mark.parametrize("engine", ["serial", "threads", "joblib"])
-def test_engines_give_the_same_numbers(tmp_path, engine):
+@pytest.mark.parametrize("name", ["serial", "threads", "joblib"])
+def test_engines_give_the_same_numbers(tmp_path, name):
     path = csr.io.write_blocks(tmp_path, sp.csr_array(X), y=Y, rows_per_block=10)
-    problem = csr.Problem(csr.Linear(by_passes(path, engine)), csr.Logistic(Y) + 0.5 * csr.L1())
+    problem = csr.Problem(csr.Linear(by_passes(path, name)), csr.Logistic(Y) + 0.5 * csr.L1())
     expected = csr.Problem(csr.Linear(by_passes(path)), csr.Logistic(Y) + 0.5 * csr.L1()).solve()
     with parallel_config(backend="threading", n_jobs=2):  # starting processes takes seconds
         found = problem.solve()
     np.testing.assert_array_equal(found.coef, expected.coef)  # sums are in the order of the blocks
     assert found.n_passes == expected.n_passes > 0
+
+
+def test_labels_and_weights_come_with_the_blocks():
+    weights = np.linspace(0.5, 1.5, N)
+    triples = list(zip(split(X), split(Y), split(weights), strict=True))
+    given = {
+        "list": triples,
+        "functions": [lambda triple=triple: triple for triple in triples],
+        "iterator": lambda: iter(triples),
+        "futures": [finished(triple) for triple in triples],
+    }
+    expected = csr.Problem(csr.Linear(X), csr.Logistic(Y, sample_weight=weights) + 0.3 * csr.L1()).solve()
+    for name, source in given.items():
+        blocks = by_passes(source, limit=100_000)
+        np.testing.assert_array_equal(blocks.y, Y, err_msg=name)
+        np.testing.assert_array_equal(blocks.sample_weight, weights, err_msg=name)
+        loss = csr.Logistic(blocks.y, sample_weight=blocks.sample_weight)
+        for solver in ("gram_newton", "working_columns"):
+            assert agree(csr.Problem(csr.Linear(blocks), loss + 0.3 * csr.L1()).solve(solver), expected), (name, solver)
+    short = [(X[:10], Y[:10]), (X[10:20], Y[10:19])]
+    for source in (short, [lambda pair=pair: pair for pair in short], lambda: iter(short)):
+        with pytest.raises(csr.BlockError, match=r"block 1.* has 10 rows, but 9 labels"):
+            csr.RowBlocks(source, engine="serial")
+    failed = Future()
+    failed.set_exception(OSError("no such bucket"))
+    with pytest.raises(csr.BlockError, match=r"block 1 cannot be read: its future failed with .*no such bucket"):
+        csr.RowBlocks([X[:5], failed])
+
+
+def killed_once(mark):
+    """A block whose first reader is killed."""
+    if not os.path.exists(mark):
+        open(mark, "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return X
+
+
+def always_killed():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="processes are killed by signals")
+@pytest.mark.filterwarnings("ignore:A worker stopped:UserWarning")
+def test_killed_workers_of_joblib(tmp_path, monkeypatch):
+    """Blocks in progress are processed again; if workers die again and again, the error names these blocks."""
+    make = [lambda: X, delayed(killed_once)(str(tmp_path / "mark")), lambda: 2.0 * X]
+    with parallel_config(n_jobs=2):
+        blocks = csr.RowBlocks(make, engine="joblib")
+        np.testing.assert_allclose(blocks @ np.eye(D), np.vstack([X, X, 2.0 * X]))
+        assert (tmp_path / "mark").exists()
+        monkeypatch.setattr(engine, "RETRIES", 0)
+        with pytest.raises(csr.BlockError, match=r"workers were killed 1 times while they processed .*block 1"):
+            csr.RowBlocks([lambda: X, always_killed, lambda: X], engine="joblib")
 
 
 def test_all_sources_are_solved_to_the_same_optimum(tmp_path):
@@ -179,7 +249,29 @@ def test_a_path_reads_each_column_once():
     path = csr.path(problem, n_points=4, solver="working_columns")
     memory = csr.path(csr.Problem(csr.Linear(X), csr.Squared(SCORES) + csr.L1()), n_points=4)
     assert all(agree(one, other) for one, other in zip(path.solutions, memory.solutions, strict=True))
-    assert sum(s.n_passes for s in path.solutions) <= 4 * 4
+    assert sum(s.n_passes for s in path.solutions) <= 3 * 4
+
+
+def test_strengths_of_a_path_share_passes():
+    """The pass that certifies a strength tells the columns of the next one, and one pass reads columns for several."""
+    rng = np.random.default_rng(5)
+    wide = sp.random_array((400, 300), density=0.05, format="csr", rng=rng)
+    y = np.where(wide[:, :20].sum(axis=1) + 0.3 * rng.normal(size=400) > 0.5, 1, -1)
+    memory = csr.Problem(csr.Linear(wide), csr.Logistic(y) + csr.L1())
+    blocks = csr.RowBlocks(split(wide, 100), engine="serial")
+    problem = csr.Problem(csr.Linear(blocks), csr.Logistic(y) + csr.L1())
+    strengths = csr.lambda_max(memory) * np.geomspace(0.9, 0.2, 8)
+    found = csr.path(problem, strengths, solver="working_columns")
+    alone = [
+        csr.Problem(csr.Linear(csr.RowBlocks(split(wide, 100))), csr.Logistic(y) + s * csr.L1()).solve(
+            "working_columns"
+        )
+        for s in strengths
+    ]
+    assert all(agree(one, other) for one, other in zip(found, alone, strict=True))
+    assert all(s.status == "optimal" for s in found)
+    shared, separate = (sum(s.n_passes for s in solutions) for solutions in (found, alone))
+    assert shared <= 3 * len(strengths) and 2 * shared <= separate, (shared, separate)
 
 
 def test_passes_are_counted_and_limited():
@@ -207,27 +299,30 @@ def test_columns_that_do_not_fit_are_used_by_passes():
     assert not blocks._known.kept[0].size  # no column was kept
 
 
-@pytest.mark.parametrize("penalty", ["L1", "elastic net"])
+@pytest.mark.parametrize("penalty", ["L1", "elastic net", "groups"])
 def test_the_gap_sphere_drops_only_weights_that_are_zero(penalty):
     rng = np.random.default_rng(3)
     wide = rng.normal(size=(60, 40))
     y = np.where(wide[:, :3].sum(axis=1) + 0.1 * rng.normal(size=60) > 0, 1, -1)
-    terms = {"L1": 6.0 * csr.L1(), "elastic net": 6.0 * csr.L1() + 0.5 * csr.Ridge()}[penalty]
-    objective = csr.Logistic(y) + terms
+    overlapping = csr.Groups([range(i, min(i + 6, 40)) for i in range(0, 40, 3)], n_features=40)
+    more = {"L1": 0.0 * csr.L1(), "elastic net": 0.5 * csr.Ridge(), "groups": 0.5 * csr.GroupLasso(overlapping)}
+    objective = csr.Logistic(y) + 6.0 * csr.L1() + more[penalty]
     exact = csr.Problem(csr.Linear(wide), objective).solve(tol=1e-12)
     problem = csr.Problem(csr.Linear(split(wide)), objective)
     assert screening.applies(problem.normal_form)
     theta, b = problem.shaped(exact.coef, exact.intercept)
     u = problem.normal_form.smooth_score_grad(problem.model.scores(theta, b))
     u -= u.mean()
+    pull = problem.model.adjoint(u)
+    search = Search(problem, 1e-6)
+    points = search.excess(-pull - problem.normal_form.quadratic_grad(theta), dict(exact.dual))[1]
     counts = []
     for shrink in (1.0, 0.9, 0.5):  # farther points drop fewer weights, and never a wrong one
-        dropped = screening.zeros(problem.normal_form, problem.value(shrink * theta, b), u, problem.model.adjoint(u))
+        dropped = screening.zeros(problem.normal_form, problem.value(shrink * theta, b), u, pull, points)
         assert not np.any(dropped & (exact.coef != 0.0))
         counts.append(int(dropped.sum()))
     assert counts[0] > counts[1] > counts[2]
-    search = Search(problem, 1e-6)
-    search.drop(exact.objective, u, problem.model.adjoint(u))
+    search.drop(exact.objective, u, pull, points)
     kept = search.next_set(np.arange(40), np.zeros(0, dtype=np.int64), theta)
     assert set(np.flatnonzero(exact.coef)) <= set(kept) < set(range(40))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.numerics.arrays import Array
-from cvxstructreg.row_blocks.block import Block
+from cvxstructreg.row_blocks.block import Block, BlockError
 from cvxstructreg.row_blocks.sources import Opened, joined
 from cvxstructreg.runtime.optional import optional_import
 
@@ -46,9 +46,20 @@ def open_tables(
     format: str = "parquet",
 ) -> Opened:
     """The row groups of Parquet files, or Arrow files, as blocks; see :func:`cvxstructreg.io.read_tables`."""
-    dataset = optional_import("pyarrow.dataset", "arrow", "reading Parquet and Arrow files").dataset(
-        path, format=format
-    )
+    arrow = optional_import("pyarrow.dataset", "arrow", "reading Parquet and Arrow files")
+    try:
+        return _opened(arrow.dataset(path, format=format), columns, y, sample_weight, make)
+    except optional_import("pyarrow", "arrow", "reading Parquet and Arrow files").ArrowInvalid as error:
+        raise BlockError(f"a file cannot be read: {error}") from error
+
+
+def _opened(
+    dataset: Any,
+    columns: Sequence[str] | None,
+    y: str | None,
+    sample_weight: str | None,
+    make: Callable[[Any], Any] | None,
+) -> Opened:
     names = list(dataset.schema.names)
     for name in (*(columns or ()), *(n for n in (y, sample_weight) if n is not None)):
         if name not in names:

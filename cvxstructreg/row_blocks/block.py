@@ -38,7 +38,7 @@ class Block:
     n_columns: int = -1
 
     def read(self, verify: bool) -> Any:
-        """The matrix: CSR or a dense array. ``verify`` asks for a check against a stored checksum, if there is one."""
+        """The matrix, (X, y) or (X, y, sample_weight); ``verify`` asks for a check against a stored checksum."""
         raise NotImplementedError
 
     def stamp(self) -> tuple[int, ...]:
@@ -57,8 +57,13 @@ class Block:
 
     def load(self, first: bool) -> Any:
         """The matrix in double precision, after all checks; ``first`` asks for the checks that need a pass."""
+        return self.load_all(first)[0]
+
+    def load_all(self, first: bool) -> tuple[Any, Any, Any]:
+        """The matrix, and the labels and sample weights that are read with it (None without)."""
         try:
-            X = as_block(self.read(first))
+            matrix, y, weights = parts_of(self.read(first))
+            X = as_block(matrix)
         except BlockError:
             raise
         except (OSError, ValueError, TypeError) as error:
@@ -69,7 +74,8 @@ class Block:
             raise BlockError(f"{self.name} has {X.shape[1]} columns, expected {self.n_columns}")
         if first and not np.isfinite(X.data if sp.issparse(X) else X).all():
             raise BlockError(f"{self.name} contains NaN or infinite values; impute or drop them, and write it again")
-        return X
+        check_lengths(self.name, X.shape[0], y, weights)
+        return X, y, weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +128,23 @@ class SelectedBlock(Block):
     def stored_checksum(self) -> int | None:
         """The checksum of the whole block."""
         return self.base.stored_checksum
+
+
+def parts_of(item: Any) -> tuple[Any, Any, Any]:
+    """A block as (X, y, sample_weight); None for what is not given."""
+    if not isinstance(item, tuple):
+        return item, None, None
+    if not 1 <= len(item) <= 3:
+        raise ValueError(f"a block is X, (X, y) or (X, y, sample_weight); got a tuple of {len(item)}")
+    X, y, weights = (*item, None, None)[:3]
+    return X, None if y is None else np.asarray(y), None if weights is None else np.asarray(weights, dtype=float)
+
+
+def check_lengths(name: str, n_rows: int, y: Any, weights: Any) -> None:
+    """Check that each row of a block has a label and a weight, if any row has."""
+    for what, values in (("labels", y), ("sample weights", weights)):
+        if values is not None and len(values) != n_rows:
+            raise BlockError(f"{name} has {n_rows} rows, but {len(values)} {what}")
 
 
 def as_block(matrix: Any) -> Any:

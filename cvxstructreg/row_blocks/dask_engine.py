@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cvxstructreg.row_blocks.block import Block, MemoryBlock
-from cvxstructreg.row_blocks.engine import Engine
+from cvxstructreg.row_blocks.block import Block, BlockError, MemoryBlock
+from cvxstructreg.row_blocks.engine import RETRIES, Engine
 from cvxstructreg.row_blocks.sources import Opened
 from cvxstructreg.runtime.optional import optional_import
 
-#: How often a block is tried again after its worker was lost.
-RETRIES = 3
 #: Blocks in flight for each thread of the cluster.
 IN_FLIGHT = 3
+#: From so many bytes on, what all blocks need is sent to each worker once.
+SEND_ONCE = 100_000
+#: Seconds between two looks at a block in progress, and seconds without workers after which a pass ends.
+POLL, NO_WORKERS = 5.0, 300.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +33,23 @@ class DelayedBlock(Block):
         return self.delayed.compute()
 
 
+class Place:
+    """Where a matrix is in the memory of the cluster; it moves if its worker is lost and the data can be sent again."""
+
+    def __init__(self, future: Any) -> None:
+        self.future = future
+
+
 @dataclass(frozen=True, eq=False)
 class RemoteBlock(Block):
-    """A matrix in the memory of a Dask worker."""
+    """A matrix in the memory of a Dask worker; ``origin`` is the matrix in this process, if it was sent from here."""
 
-    future: Any = None
+    place: Place = field(default_factory=lambda: Place(None))
+    origin: Any = None
 
     def read(self, verify: bool) -> Any:
         """Fetch the matrix; passes by the Dask engine do not."""
-        return self.future.result()
+        return self.place.future.result() if self.origin is None else self.origin
 
 
 class Dask(Engine):
@@ -53,12 +65,12 @@ class Dask(Engine):
     remote = True
 
     def __init__(self, client: Any = None) -> None:
-        distributed = optional_import("distributed", "dask", "passes over blocks of rows by Dask")
+        self._distributed = optional_import("distributed", "dask", "passes over blocks of rows by Dask")
         if client is None:
             try:
-                client = distributed.get_client()
+                client = self._distributed.get_client()
             except ValueError:  # there is no client
-                client = distributed.Client()
+                client = self._distributed.Client()
         self.client = client
 
     def prepare(self, blocks: list[Block]) -> list[Block]:
@@ -67,9 +79,9 @@ class Dask(Engine):
         for block in blocks:
             shape = block.name, block.n_rows, block.n_columns
             if isinstance(block, DelayedBlock):
-                block = RemoteBlock(*shape, self.client.compute(block.delayed))
+                block = RemoteBlock(*shape, Place(self.client.compute(block.delayed)))
             elif isinstance(block, MemoryBlock):
-                block = RemoteBlock(*shape, self.client.scatter(block.matrix, hash=False))
+                block = RemoteBlock(*shape, Place(self.client.scatter(block.matrix, hash=False)), block.matrix)
             ready.append(block)
         return ready
 
@@ -78,21 +90,69 @@ class Dask(Engine):
     ) -> Iterator[Any]:
         """Results in order, with a few blocks for each thread in flight."""
         most = IN_FLIGHT * max(1, sum(self.client.nthreads().values()))
-        waiting: deque[Any] = deque()
+        sent = self._sent(shared)
+        waiting: deque[tuple[Any, Block, Any]] = deque()
+
+        def first() -> Any:
+            future, block, own = waiting.popleft()
+            return self._result(future, block, lambda: self._submit(function, shared, block, own))
+
         try:
             for block, own in jobs:
-                matrix = block.future if isinstance(block, RemoteBlock) else None
-                sent = MemoryBlock(block.name, block.n_rows, block.n_columns) if matrix is not None else block
-                waiting.append(
-                    self.client.submit(_on_worker, function, shared, sent, matrix, own, pure=False, retries=RETRIES)
-                )
+                waiting.append((self._submit(function, sent, block, own), block, own))
                 if len(waiting) > most:
-                    yield waiting.popleft().result()
+                    yield first()
             while waiting:
-                yield waiting.popleft().result()
+                yield first()
         finally:
-            for future in waiting:
+            for future, _, _ in waiting:
                 future.cancel()
+
+    def _sent(self, shared: tuple[Any, ...]) -> Any:
+        """What all blocks of a pass need: large arrays are sent once to each worker, and not with each block."""
+        size = sum(getattr(array, "nbytes", 0) for array in _leaves(shared))
+        if size < SEND_ONCE or not self.client.nthreads():
+            return shared
+        return self.client.scatter([shared], broadcast=True, hash=False)[0]
+
+    def _submit(self, function: Callable[..., Any], shared: Any, block: Block, own: Any) -> Any:
+        matrix = None
+        if isinstance(block, RemoteBlock):
+            matrix, block = block.place.future, MemoryBlock(block.name, block.n_rows, block.n_columns)
+        return self.client.submit(_on_worker, function, shared, block, matrix, own, pure=False, retries=RETRIES)
+
+    def _result(self, future: Any, block: Block, submit: Callable[[], Any]) -> Any:
+        """The result of a block. If something that it needs was lost with a worker, it is sent again."""
+        for attempt in range(1 + RETRIES):
+            self._wait(future, block)
+            try:
+                return future.result()
+            except self._distributed.scheduler.KilledWorker as error:
+                raise BlockError(f"{block.name} was not processed: {error}") from error
+            except CancelledError as error:
+                if attempt == RETRIES:
+                    raise BlockError(f"{block.name} was lost with its worker {attempt + 1} times") from error
+                if isinstance(block, RemoteBlock) and block.place.future.status != "finished":
+                    if block.origin is None:
+                        raise BlockError(
+                            f"{block.name} was lost with its worker, and Dask cannot make it again"
+                        ) from error
+                    block.place.future = self.client.scatter(block.origin, hash=False)
+                future = submit()
+
+    def _wait(self, future: Any, block: Block) -> None:
+        """Wait for a result, but not for long if the cluster has no workers."""
+        left = NO_WORKERS
+        while not future.done():
+            try:
+                with suppress(CancelledError):
+                    self._distributed.wait(future, timeout=POLL)
+            except self._distributed.TimeoutError:
+                left = NO_WORKERS if self.client.nthreads() else left - POLL
+                if left <= 0.0:
+                    raise BlockError(
+                        f"{block.name} was not processed: the cluster has had no workers for {NO_WORKERS:g} seconds"
+                    ) from None
 
     def __repr__(self) -> str:
         return f"Dask({len(self.client.nthreads())} workers)"
@@ -100,9 +160,19 @@ class Dask(Engine):
 
 def _on_worker(function: Callable[..., Any], shared: tuple[Any, ...], block: Block, matrix: Any, own: Any) -> Any:
     """Process one block on a worker; ``matrix`` is its data if they are in the memory of the cluster."""
-    if matrix is not None and isinstance(block, MemoryBlock):
+    if matrix is not None:
+        assert isinstance(block, MemoryBlock)
         block = replace(block, matrix=matrix)
     return function(*shared, block, own)
+
+
+def _leaves(item: Any) -> Iterator[Any]:
+    """The items of nested tuples."""
+    if isinstance(item, tuple):
+        for part in item:
+            yield from _leaves(part)
+    else:
+        yield item
 
 
 def of_dask_array(array: Any) -> Opened:
@@ -127,4 +197,4 @@ def of_dask_array(array: Any) -> Opened:
 
 def of_futures(futures: Sequence[Any]) -> Opened:
     """Futures of matrices on a Dask cluster; their shapes are found in a first pass."""
-    return Opened([RemoteBlock(f"future {i}", future=future) for i, future in enumerate(futures)], remote=True)
+    return Opened([RemoteBlock(f"future {i}", place=Place(future)) for i, future in enumerate(futures)], remote=True)

@@ -15,12 +15,12 @@ from cvxstructreg.core.data_record import DataRecord
 from cvxstructreg.forms.quadratic_form import squared_columns
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.row_blocks import kernels
-from cvxstructreg.row_blocks.block import Block, BlockError, MemoryBlock, SelectedBlock
+from cvxstructreg.row_blocks.block import Block, BlockError, MemoryBlock, SelectedBlock, parts_of
 from cvxstructreg.row_blocks.engine import Engine, as_engine
-from cvxstructreg.row_blocks.known import NOTHING, Known, picked
+from cvxstructreg.row_blocks.known import NOTHING, Known, picked, stacked_parts
 from cvxstructreg.row_blocks.meter import Meter
 from cvxstructreg.row_blocks.products import Absolute, Transposed
-from cvxstructreg.row_blocks.sources import Opened, opened
+from cvxstructreg.row_blocks.sources import Opened, joined, opened
 from cvxstructreg.runtime.memory import available_memory, parse_bytes
 
 #: The part of the available memory that is used by default.
@@ -38,10 +38,11 @@ class RowBlocks:
 
     Parameters
     ----------
-    source : path, sequence of blocks, function, dask.array, or list of Dask futures
-        A folder made by :func:`cvxstructreg.io.write_blocks`; a list of matrices, memory-mapped or not, or of functions
-        that each return a matrix; a function that returns a new iterator over all blocks, always in the same order.
-        Blocks are dense or scipy.sparse.
+    source : path, sequence of blocks, function, dask.array, or list of futures
+        A folder made by :func:`cvxstructreg.io.write_blocks`; a list of matrices, memory-mapped or not, of functions
+        that each return a matrix, of ``joblib.delayed`` calls, or of futures of Dask or joblib; a function that returns
+        a new iterator over all blocks, always in the same order. Blocks are dense or scipy.sparse. Each may come with
+        its labels and weights, as ``(X, y)`` or ``(X, y, sample_weight)``.
     engine : "serial", "threads", "joblib", "dask" or a Dask client, optional
         How the blocks of a pass are processed. By default threads, or Dask for data on a Dask cluster.
     memory_limit : int or str, optional
@@ -50,7 +51,7 @@ class RowBlocks:
     Attributes
     ----------
     y, sample_weight : array or None
-        Labels and weights that are stored with the blocks.
+        Labels and weights that are stored or given with the blocks.
     meter : Meter
         The passes so far, with rows and seconds.
 
@@ -158,10 +159,11 @@ class RowBlocks:
         else:
             blocks = (MemoryBlock(f"block {i} of the iterator", matrix=X) for i, X in enumerate(self._factory()))
         jobs = ((block, ()) for block in blocks)
-        found, total, sparse = [], None, False
+        found, labels, total, sparse = [], [], None, False
         for seen in self.engine.map(kernels.perform, (kernels.survey, (), True), jobs):
             shape, is_sparse, numbers = seen.result
             found.append((shape, seen.stamp, seen.checksum))
+            labels.append(seen.labels)
             sparse = sparse or is_sparse
             if total is not None and total[0].shape != numbers[0].shape:
                 raise BlockError(f"block {len(found) - 1} has {shape[1]} columns, but the first has {len(total[0])}")
@@ -176,6 +178,8 @@ class RowBlocks:
         ]
         self._seen = [(stamp, checksum) for _, stamp, checksum in found]
         self._statistics, self.sparse = total, sparse
+        if self.y is None and self.sample_weight is None:
+            self.y, self.sample_weight = (joined(values) for values in zip(*labels, strict=True))
 
     # ------------------------------------------------------------------------------------------------ products
 
@@ -210,6 +214,10 @@ class RowBlocks:
             known = self.summed(kernels.pull, u)
             self._known.keep_pull(u, known)
         return known.copy()
+
+    def known_pull(self, u: Array) -> Array | None:
+        """X'u if it is known without a pass, else None."""
+        return self._known.pull(u)
 
     def remember(self, theta: Array, scores: Array, u: Array | None = None, pulled: Array | None = None) -> None:
         """Keep products that a solver computed in a pass of its own: X theta, and X'u."""
@@ -293,8 +301,11 @@ class RowBlocks:
         """Whether some columns, with the copies that solvers make, fit into the memory limit."""
         return COPIES * self.bytes_of(columns) <= self.memory_limit
 
-    def read_columns(self, chosen: Any) -> Any:
-        """Some columns in memory, stored by columns; those that are not in memory are read in one pass."""
+    def read_columns(self, chosen: Any, reserve: Any = ()) -> Any:
+        """Some columns in memory, stored by columns; those that are not in memory are read in one pass.
+
+        If a pass is needed, it also reads the columns in ``reserve``, for later, unless memory is short.
+        """
         chosen = np.asarray(chosen, dtype=np.int64)
         if not chosen.size:
             return sp.csc_array((self.shape[0], 0)) if self.sparse else np.zeros((self.shape[0], 0))
@@ -304,11 +315,19 @@ class RowBlocks:
         kept = self._known.kept  # other threads may replace these columns meanwhile
         missing = chosen[~np.isin(chosen, kept[0])]
         if missing.size:
-            if not self.fits(np.concatenate([kept[0], missing])):
+            more = np.union1d(missing, np.setdiff1d(reserve, kept[0])).astype(np.int64)
+            if self.fits(np.concatenate([kept[0], more])):
+                missing = more
+            elif not self.fits(np.concatenate([kept[0], missing])):
                 kept, missing = NOTHING, chosen
             parts = [part for _, part in self.run(kernels.columns, (missing,))]
-            kept = self._known.keep_columns(kept, missing, _stack(parts, "csc"))
+            kept = self._known.keep_columns(kept, missing, stacked_parts(parts, "csc"))
         return picked(kept, chosen)
+
+    @property
+    def kept_columns(self) -> Any:
+        """The numbers of the columns in memory."""
+        return np.arange(self.shape[1]) if self._known.whole is not None else self._known.kept[0]
 
     def __getitem__(self, key: Any) -> Any:
         rows, chosen = key if isinstance(key, tuple) and len(key) == 2 else (None, None)
@@ -321,7 +340,9 @@ class RowBlocks:
         chosen = np.asarray(chosen, dtype=np.int64)
         if self._factory is not None:
             make = self._factory
-            view = RowBlocks(lambda: (X[:, chosen] for X in make()), self.engine, int(self.memory_limit))
+            view = RowBlocks(
+                lambda: (parts_of(item)[0][:, chosen] for item in make()), self.engine, int(self.memory_limit)
+            )
             self.meter.passes += view.meter.passes
             view.meter, view.selected = self.meter, True
             return view
@@ -345,7 +366,7 @@ class RowBlocks:
         """The whole matrix in memory, read in one pass; later products use it."""
         if self._known.whole is None:
             parts = [part for _, part in self.run(kernels.whole)]
-            self._known.whole = _stack(parts, "csr")
+            self._known.whole = stacked_parts(parts, "csr")
         return self._known.whole
 
     def sample(self, n_rows: int) -> tuple[Any, Any]:
@@ -360,7 +381,7 @@ class RowBlocks:
         results = self.engine.map(kernels.perform, (kernels.some_rows, (each,), self._seen is None), jobs)
         found = [seen.result for seen in results]
         rows = np.concatenate([self.starts[i] + its for i, (its, _) in zip(spread, found, strict=True)])
-        return rows, _stack([part for _, part in found], "csr")
+        return rows, stacked_parts([part for _, part in found], "csr")
 
     # ------------------------------------------------------------------------------------------------ record
 
@@ -377,9 +398,3 @@ class RowBlocks:
     def __repr__(self) -> str:
         n, d = self.shape
         return f"RowBlocks({n:,} x {d:,} in {self.n_blocks} blocks, {self.engine!r})"
-
-
-def _stack(parts: list[Any], layout: str) -> Any:
-    if sp.issparse(parts[0]):
-        return sp.vstack(parts, format=layout)
-    return np.asfortranarray(np.vstack(parts)) if layout == "csc" else np.vstack(parts)

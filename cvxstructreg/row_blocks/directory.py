@@ -24,7 +24,7 @@ import scipy.sparse as sp
 
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.row_blocks import kernels
-from cvxstructreg.row_blocks.block import Block, BlockError, arrays_of, as_block, checksum_of
+from cvxstructreg.row_blocks.block import Block, BlockError, arrays_of, as_block, checksum_of, parts_of
 from cvxstructreg.row_blocks.sources import Opened, joined
 
 JOURNAL, COLUMNS, COMPLETE = "blocks.jsonl", "columns.npz", "complete.json"
@@ -87,8 +87,8 @@ def write_blocks(
 ) -> Path:
     """Write blocks of rows to a folder, which ``csr.Linear(path)`` reads without loading it into memory.
 
-    If the folder has some of the blocks from an interrupted call, these are compared with the new ones and not written
-    again.
+    If the folder has some of the blocks from an earlier call, these are compared with the new ones and not written
+    again, unless their files are damaged.
 
     Parameters
     ----------
@@ -139,6 +139,8 @@ def write_blocks(
             if any(finished[number][key] != value for key, value in line.items()):
                 raise ValueError(f"{folder} has another {name} from an earlier call; choose an empty folder")
             line = finished[number]
+            if not _intact(folder, line):
+                _write_arrays(folder, number, {**data, **arrays})
         else:
             line["files"] = _write_arrays(folder, number, {**data, **arrays})
             with open(folder / JOURNAL, "a", encoding="utf-8") as journal:
@@ -165,7 +167,7 @@ def open_directory(folder: Path) -> Opened:
     if len(lines) != end["n_blocks"] or _checksum_of_journal(lines) != end["checksum"]:
         raise BlockError(f"{folder / JOURNAL} was changed since it was written; write the blocks again")
     blocks = [_file_block(folder, line) for line in lines]
-    labels, weights = (joined([_extra(folder, line, key) for line in lines]) for key in ("y", "weight"))
+    labels, weights = (joined(values) for values in zip(*(_extras(folder, line) for line in lines), strict=True))
     statistics = None
     if (folder / COLUMNS).exists() and zlib.crc32((folder / COLUMNS).read_bytes()) == end["columns"]:
         with np.load(folder / COLUMNS, allow_pickle=False) as stored:
@@ -182,8 +184,7 @@ def _blocks_of(X: Any, y: Any, weights: Any, rows: int | None) -> Iterator[tuple
                 "y, sample_weight and rows_per_block are for a matrix X; pass blocks (X, y, sample_weight)"
             )
         for number, item in enumerate(X):
-            given = item if isinstance(item, tuple) else (item,)
-            block, labels, its_weights = (*given, None, None)[:3]
+            block, labels, its_weights = parts_of(item)
             yield _checked(block, f"block {number}"), labels, its_weights
         return
     n, whole = X.shape[0], sp.csr_array(X) if sp.issparse(X) else X
@@ -295,11 +296,26 @@ def _file_block(folder: Path, line: dict[str, Any]) -> FileBlock:
     return FileBlock(name, n_rows, n_columns, folder, names, sizes, line["checksum"])
 
 
-def _extra(folder: Path, line: dict[str, Any], key: str) -> Array | None:
-    if key not in line["files"]:
-        return None
-    path = folder / line["files"][key][0]
+def _extras(folder: Path, line: dict[str, Any]) -> tuple[Array | None, Array | None]:
+    """The labels and the weights of a block, compared with their checksum."""
+    name, found = f"block {line['number']} of {folder}", {}
+    for key in ("y", "weight"):
+        if key in line["files"]:
+            try:
+                found[key] = np.asarray(np.load(folder / line["files"][key][0], allow_pickle=False))
+            except (OSError, ValueError) as error:
+                raise BlockError(f"{key} of {name} cannot be read: {error}") from error
+    if checksum_of(found) != line["extra"]:
+        files = " and ".join(line["files"][key][0] for key in found)
+        raise BlockError(f"{files} of {name} changed since the block was written: the checksum differs; write it again")
+    return found.get("y"), found.get("weight")
+
+
+def _intact(folder: Path, line: dict[str, Any]) -> bool:
+    """Whether the files of a finished block are as they were written."""
     try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except (OSError, ValueError) as error:
-        raise BlockError(f"{key} of block {line['number']} of {folder} cannot be read: {error}") from error
+        _file_block(folder, line).load(True)
+        _extras(folder, line)
+    except BlockError:
+        return False
+    return True

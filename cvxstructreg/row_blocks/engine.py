@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from typing import Any
 
+from cvxstructreg.row_blocks.block import BlockError
+
+#: How often blocks are processed again after their workers were lost.
+RETRIES = 3
 #: Threads at most, unless the user asks for more: beyond this, reading the files is the limit.
 MOST_THREADS = 8
 
@@ -71,11 +75,32 @@ class Joblib(Engine):
     def map(
         self, function: Callable[..., Any], shared: tuple[Any, ...], jobs: Iterable[tuple[Any, ...]]
     ) -> Iterator[Any]:
-        """Results as joblib returns them, in order."""
+        """Results as joblib returns them, in order; the blocks of killed workers are processed again."""
         from joblib import Parallel, delayed
 
-        run = Parallel(n_jobs=self.workers, return_as="generator")
-        yield from run(delayed(function)(*shared, *job) for job in jobs)
+        source, lost = iter(jobs), 0
+        again: deque[Any] = deque()  # jobs that were lost
+        waiting: deque[Any] = deque()  # jobs in progress
+
+        def calls() -> Iterator[Any]:
+            while (job := again.popleft() if again else next(source, None)) is not None:
+                waiting.append(job)
+                yield delayed(function)(*shared, *job)
+
+        while True:
+            try:
+                for result in Parallel(n_jobs=self.workers, return_as="generator")(calls()):
+                    waiting.popleft()
+                    lost = 0
+                    yield result
+                return
+            except BrokenExecutor as error:
+                lost += 1
+                if lost > RETRIES:
+                    names = ", ".join(job[0].name for job in waiting)
+                    raise BlockError(f"workers were killed {lost} times while they processed {names}") from error
+                again.extendleft(reversed(waiting))
+                waiting.clear()
 
     def __repr__(self) -> str:
         return f"Joblib({self.workers})"

@@ -16,24 +16,24 @@ Kernel = Callable[..., Any]
 #: Rows of a sparse block that are made dense at a time.
 ROWS_AT_ONCE = 2048
 #: From this part of nonzero entries on, a Gram matrix is computed from dense rows.
-DENSE_FROM = 0.1
+DENSE_FROM = 0.25
 
 
 class Seen:
-    """The number of rows of a block, its stamp and (in a first pass) its checksum, next to a result."""
+    """The number of rows of a block, its stamp and (in a first pass) its checksum and labels, next to a result."""
 
-    def __init__(self, n_rows: int, stamp: tuple[int, ...], checksum: int | None, result: Any) -> None:
-        self.n_rows, self.stamp, self.checksum, self.result = n_rows, stamp, checksum, result
+    def __init__(self, n_rows: int, stamp: tuple[int, ...], checksum: int | None, labels: Any, result: Any) -> None:
+        self.n_rows, self.stamp, self.checksum, self.labels, self.result = n_rows, stamp, checksum, labels, result
 
 
 def perform(kernel: Kernel, shared: tuple[Any, ...], first: bool, block: Block, own: tuple[Any, ...]) -> Seen:
     """Read a block and apply the kernel to it."""
-    X = block.load(first)
+    X, *labels = block.load_all(first)
     checksum = None
     if first:
         stored = block.stored_checksum  # verified by ``load``
         checksum = checksum_of(arrays_of(X)) if stored is None else stored
-    return Seen(X.shape[0], block.stamp(), checksum, kernel(X, *shared, *own))
+    return Seen(X.shape[0], block.stamp(), checksum, labels if first else None, kernel(X, *shared, *own))
 
 
 def whole(X: Any) -> Any:
@@ -118,7 +118,7 @@ def second_order(X: Any, theta: Array, b: Array, losses: Any) -> tuple[Array, Ar
 
 def second_order_on(X: Any, chosen: Any, w: Array, b: Array, losses: Any) -> tuple[Array, ...]:
     """The same for a few columns C of X, with weights w on them: C w, slopes, curvatures, X'g, C'h and C'diag(h)C."""
-    C = X[:, chosen]
+    C = chosen_columns(X, chosen)
     images = np.asarray(C @ w)
     z = images + b
     g = sum((scale * loss.grad(z) for scale, loss in losses), np.zeros_like(z))
@@ -126,11 +126,30 @@ def second_order_on(X: Any, chosen: Any, w: Array, b: Array, losses: Any) -> tup
     return images, g, h, np.asarray(X.T @ g), np.asarray(C.T @ h), weighted_gram(C, h[:, 0])
 
 
+def chosen_columns(X: Any, chosen: Any) -> Any:
+    """Some columns; of a sparse block as CSR, in which the entries of a row keep their order."""
+    if not sp.issparse(X):
+        return X[:, chosen]
+    from cvxstructreg.row_blocks import compiled_rows
+
+    position = np.full(X.shape[1], -1, dtype=np.int32)
+    position[chosen] = np.arange(len(chosen))
+    found = compiled_rows.chosen_columns(X.data, unsigned(X.indices), X.indptr, position)
+    return sp.csr_array(found, shape=(X.shape[0], len(chosen)))
+
+
+def unsigned(indices: Any) -> Any:
+    """The same indices, which are not negative, as a view without a sign."""
+    return indices.view(np.dtype(f"u{indices.dtype.itemsize}"))
+
+
 def weighted_gram(X: Any, h: Array) -> Array:
     """X'diag(h)X as a dense matrix."""
     if sp.issparse(X) and X.nnz < DENSE_FROM * X.shape[0] * X.shape[1]:
-        scaled = sp.csr_array((X.data * np.repeat(h, np.diff(X.indptr)), X.indices, X.indptr), shape=X.shape)
-        return np.asarray((X.T @ scaled).toarray())
+        from cvxstructreg.row_blocks.compiled_rows import half_gram
+
+        half = half_gram(X.data, unsigned(X.indices), X.indptr, h, X.shape[1])
+        return np.asarray(half + half.T)
     total = np.zeros((X.shape[1], X.shape[1]))
     roots = np.sqrt(np.maximum(h, 0.0))[:, None]
     for first in range(0, X.shape[0], ROWS_AT_ONCE):

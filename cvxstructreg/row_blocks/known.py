@@ -80,3 +80,10 @@ def picked(kept: Kept, chosen: Any) -> Any:
         return columns
     order = np.argsort(numbers, kind="stable")
     return columns[:, order[np.searchsorted(numbers, chosen, sorter=order)]]
+
+
+def stacked_parts(parts: list[Any], layout: str) -> Any:
+    """The parts of all blocks as one matrix: "csr", "csc", or dense in the order of rows or columns."""
+    if sp.issparse(parts[0]):
+        return sp.vstack(parts, format=layout)
+    return np.asfortranarray(np.vstack(parts)) if layout == "csc" else np.vstack(parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.numerics.arrays import Array
-from cvxstructreg.row_blocks.block import Block, MadeBlock, MemoryBlock
+from cvxstructreg.row_blocks.block import Block, BlockError, MadeBlock, MemoryBlock, check_lengths, parts_of
 
 
 @dataclass(eq=False)
@@ -37,7 +38,9 @@ def is_source(X: Any) -> bool:
     if not isinstance(X, list | tuple) or not X:
         return False
     first = X[0]
-    return isinstance(first, Block) or callable(first) or _is_future(first) or getattr(first, "ndim", 0) == 2
+    if isinstance(first, Block) or callable(first) or _is_future(first) or _is_delayed(first):
+        return True
+    return getattr(first[0] if isinstance(first, tuple) and first else first, "ndim", 0) == 2
 
 
 def opened(source: Any) -> Opened:
@@ -56,33 +59,53 @@ def opened(source: Any) -> Opened:
         source = [source]
     if not isinstance(source, list | tuple) or not source:
         raise TypeError(
-            "a source of blocks is a folder made by write_blocks, a non-empty list of matrices or functions, a "
-            f"function that returns an iterator, or a dask.array; got {type(source).__name__}"
+            "a source of blocks is a folder made by write_blocks, a non-empty list of matrices, functions or futures, "
+            f"a function that returns an iterator, or a dask.array; got {type(source).__name__}"
         )
-    if _is_future(source[0]):
+    if _is_dask(source[0]):
         from cvxstructreg.row_blocks.dask_engine import of_futures
 
         return of_futures(source)
-    return Opened([_as_block(item, number) for number, item in enumerate(source)], sparse=_any_sparse(source))
+    blocks, labels, weights = zip(*(_as_block(item, number) for number, item in enumerate(source)), strict=True)
+    sparse = any(isinstance(block, MemoryBlock) and sp.issparse(block.matrix) for block in blocks)
+    return Opened(blocks, y=joined(labels), sample_weight=joined(weights), sparse=sparse)
 
 
-def _as_block(item: Any, number: int) -> Block:
+def _as_block(item: Any, number: int) -> tuple[Block, Any, Any]:
+    """A block, with its labels and weights if they are known without reading it."""
     if isinstance(item, Block):
-        return item
+        return item, None, None
     name = f"block {number}"
     if callable(item):
-        return MadeBlock(name, make=item)
-    if getattr(item, "ndim", 0) != 2:
-        raise TypeError(f"{name} must be a matrix, got {type(item).__name__}")
-    return MemoryBlock(name, int(item.shape[0]), int(item.shape[1]), item)
+        return MadeBlock(name, make=item), None, None
+    if _is_delayed(item):
+        function, given, named = item
+        return MadeBlock(name, make=partial(function, *given, **named)), None, None
+    if _is_future(item):
+        try:
+            item = item.result()
+        except Exception as error:
+            raise BlockError(f"{name} cannot be read: its future failed with {error!r}") from error
+    X, y, weights = parts_of(item)
+    if getattr(X, "ndim", 0) != 2:
+        raise TypeError(f"{name} must be a matrix, got {type(X).__name__}")
+    check_lengths(name, int(X.shape[0]), y, weights)
+    return MemoryBlock(name, int(X.shape[0]), int(X.shape[1]), X), y, weights
 
 
-def _any_sparse(items: Sequence[Any]) -> bool:
-    return any(sp.issparse(item) for item in items)
+def _is_dask(item: Any) -> bool:
+    """Whether an item is a future of a Dask cluster."""
+    return type(item).__module__.split(".")[0] == "distributed" and type(item).__name__ == "Future"
 
 
 def _is_future(item: Any) -> bool:
-    return type(item).__module__.split(".")[0] == "distributed" and type(item).__name__ == "Future"
+    """Whether an item is a future: of Dask, of joblib's process pool, or of ``concurrent.futures``."""
+    return _is_dask(item) or (callable(getattr(item, "result", None)) and callable(getattr(item, "done", None)))
+
+
+def _is_delayed(item: Any) -> bool:
+    """Whether an item is a call that ``joblib.delayed`` recorded: a function with its arguments."""
+    return isinstance(item, tuple) and len(item) == 3 and callable(item[0]) and isinstance(item[2], dict)
 
 
 def joined(parts: Sequence[Array | None]) -> Array | None:

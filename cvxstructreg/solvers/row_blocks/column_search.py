@@ -57,6 +57,7 @@ class Search:
         self.dropped = np.zeros(self.parts.shape[0], dtype=bool)  # weights that are zero at the optimum
         self._screens = screening.applies(self.parts)
         self._scale = 0.0
+        self._sizes = np.zeros(self.parts.shape[0])  # of the last ``left``
 
     def _always(self) -> Any:
         """The weights that nothing makes zero."""
@@ -88,13 +89,14 @@ class Search:
 
     def excess(self, left: Array, dual: dict[int, Array]) -> tuple[Array, dict[int, Array]]:
         """The part of ``left`` that no term on the weights absorbs, and dual points of these terms."""
-        self._scale = float(np.abs(left).max(initial=0.0))
+        self._sizes = np.abs(left).max(axis=1)
+        self._scale = float(self._sizes.max(initial=0.0))
         return excess_of(self.parts, left, dual)
 
-    def drop(self, objective: float, total: Array, pull: Array) -> None:
+    def drop(self, objective: float, total: Array, pull: Array, points: dict[int, Array]) -> None:
         """Drop the weights that the gap sphere of a dual point in balance proves to be zero, for good."""
         if self._screens:
-            self.dropped |= screening.zeros(self.parts, objective, total, pull)
+            self.dropped |= screening.zeros(self.parts, objective, total, pull, points)
 
     def missing(self, excess: Array, theta: Array, chosen: Any) -> Any:
         """The weights outside the set with the largest excess."""
@@ -104,6 +106,14 @@ class Search:
         room = max(FEWEST, GROWTH * int(np.count_nonzero(theta.any(axis=1))))
         violating = np.flatnonzero(size)
         return violating[np.argsort(-size[violating], kind="stable")[:room]]
+
+    def reserve(self, chosen: Any) -> Any:
+        """The columns that may join the set next: those with the largest pulls."""
+        room = max(FEWEST, len(chosen))
+        sizes = np.where(self.dropped, 0.0, self._sizes)
+        sizes[chosen] = 0.0
+        likely = np.argpartition(-sizes, min(room, sizes.size - 1))[:room]
+        return likely[sizes[likely] > 0.0]
 
     def next_set(self, chosen: Any, new: Any, theta: Array) -> Any:
         """The set with new columns; if memory is short, without columns of zero weights and with fewer new ones."""

@@ -42,6 +42,9 @@ def run(problem: Problem, start: Iterate, tol: float, sample: int = SAMPLE) -> I
     search = Search(problem, tol)
     chosen, point = search.first_set(start, sample)
     inner = max(FIRST_TOL, OF_TOL * tol)
+    expected = _expected(search, start, chosen)
+    if expected is not None:  # the previous solution of a path: the pass that certified it tells the next columns
+        chosen, inner = search.next_set(chosen, expected, start.theta), OF_TOL * tol
     warned = False
     while True:
         if not search.design.fits(chosen):
@@ -74,7 +77,7 @@ def _solve(
     if not chosen.size:  # a problem needs at least one weight
         chosen = np.zeros(1, dtype=np.int64)
     design = search.design
-    columns = design.read_columns(chosen) if design.fits(chosen) else design.select(chosen)
+    columns = design.read_columns(chosen, search.reserve(chosen)) if design.fits(chosen) else design.select(chosen)
     small = restricted(search.problem, chosen, columns)
     with muted(InaccurateWarning):
         found = small.problem.solve(tol=tol, warm_start=(point[0][chosen], point[1]))
@@ -94,24 +97,42 @@ def _warn_of_memory(search: Search, chosen: Any) -> None:
 
 
 def _judge(search: Search, theta: Array, b: Array, dual: dict[int, Array]) -> tuple[Array, dict[int, Array]]:
-    """The excess of all weights at a point, by one pass, and all dual points of the point.
+    """The excess of all weights at a point, by one pass, and all dual points of the point."""
+    objective, total, on_scores = _balanced(search, theta, b, dual)
+    pull = search.problem.model.adjoint(total)
+    excess, points = search.excess(-pull - search.parts.quadratic_grad(theta), dual)
+    search.drop(objective, total, pull, points)
+    return excess, {**on_scores, **points}
 
-    The dual point of the scores is prepared as certificates do, so that they find its product with X'.
+
+def _balanced(search: Search, theta: Array, b: Array, dual: dict[int, Array]) -> tuple[float, Array, dict[int, Array]]:
+    """The objective, the dual point of the scores, and its parts that are used as they are given.
+
+    The point is prepared as certificates do, so that they find its product with X'.
     """
-    parts, model = search.parts, search.problem.model
-    scores = model.scores(theta, b)
+    parts = search.parts
+    scores = search.problem.model.scores(theta, b)
     on_scores = {p.number: dual[p.number] for p in parts.score_pieces if p.number in dual}
     if len(on_scores) < len(parts.score_pieces) and parts.scores_are_smooth:
         _, b, scores = refit(parts, theta, b, scores, np.zeros((len(theta), 0)))
         on_scores = {}
     objective = search.problem.value_at(theta, b, scores)
     found = [start for start in score_duals(parts, theta, b, scores, on_scores, objective) if start is not None]
-    total = found[0].total if found else np.zeros_like(scores)
-    pull = model.adjoint(total)
-    if found:
-        search.drop(objective, total, pull)
-    excess, points = search.excess(-pull - parts.quadratic_grad(theta), dual)
-    return excess, {**on_scores, **points}
+    return objective, found[0].total if found else np.zeros_like(scores), on_scores
+
+
+def _expected(search: Search, start: Iterate, chosen: Any) -> Any:
+    """The columns that a start with known products suggests, without a pass; None if its products are not known."""
+    if not start.theta.any() or not start.dual or not search.design.fits(chosen):
+        return None
+    if not np.isin(np.flatnonzero(start.theta.any(axis=1)), search.design.kept_columns).all():
+        return None  # its scores would need a pass
+    _, total, _ = _balanced(search, start.theta, start.b, start.dual)
+    pull = search.design.known_pull(total)
+    if pull is None:
+        return None
+    excess, _ = search.excess(-pull - search.parts.quadratic_grad(start.theta), start.dual)
+    return search.missing(excess, start.theta, chosen)
 
 
 SOLVER = Solver("working_columns", run, (RowBlockModel(), Sparsifies()), coordinates=AS_GIVEN, by_passes=True)
