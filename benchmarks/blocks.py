@@ -3,22 +3,27 @@
 - ``blocks_large``: a folder of CSR blocks, ten times the memory that a process gets beyond Python and its libraries
   (enforced by ``RLIMIT_DATA``). Logistic loss, L1 and 10,000 overlapping groups of 30,000 features, 400 entries in a
   row.
-- ``blocks_pass``: the time of a pass, against a loop that maps the same files and multiplies.
+- ``blocks_pass``: X'u and a Newton pass of ``gram_columns``, against a loop that maps the same files and multiplies.
 - ``blocks_memory``: a matrix in memory, given as it is and as blocks.
 - ``blocks_dask``: the same folder with one process and with two workers of a LocalCluster.
-- ``blocks_dask_glm``: dask-glm (proximal gradient) on a dense logistic lasso, stopped at an error of 1e-5 or a limit.
+- ``blocks_growth``: passes, seconds and traffic for a part of the rows and for all of them.
+- ``blocks_dask_glm``: dask-glm (proximal gradient and ADMM) on a dense logistic lasso, stopped at an error of 1e-5 or
+  at a limit.
 
-All times are wall-clock seconds, because other processes do a part of the work. ``run.py --blocks-gb 10`` makes the
-folder larger; the default is half a gigabyte. The folders are kept in the folder for temporary files.
+All times are CPU seconds of all processes that do the work; the machine may be busy with other work. ``run.py
+--blocks-gb 10.4`` makes the folder larger; the default is half a gigabyte. The folders are kept in the folder for
+temporary files.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import pickle
 import resource
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -28,13 +33,18 @@ import scipy.sparse as sp
 from measure import Result
 
 import cvxstructreg as csr
+from cvxstructreg.row_blocks import kernels
+from cvxstructreg.row_blocks.engine import Engine
+from cvxstructreg.row_blocks.sampling import loss_of_rows
 
 #: The size of the folder in gigabytes; set by ``run.py --blocks-gb``.
 SIZE = 0.5
 #: Features, entries in a row, and rows of a block.
 D, ENTRIES, ROWS = 30_000, 400, 5_000
-#: Seconds after which a peer is stopped.
-LIMIT = 60.0
+#: CPU seconds after which a peer is stopped.
+LIMIT = 200.0
+#: The relative error of the objective that dask-glm must reach.
+ERROR = 1e-5
 
 
 def rows_of_size(gigabytes: float) -> int:
@@ -80,10 +90,14 @@ def objective(y: Any) -> Any:
     return csr.Logistic(y) + 0.0015 * len(y) * csr.L1() + 0.0005 * len(y) * csr.GroupLasso(groups)
 
 
-def wall(run: Callable[[], Any]) -> tuple[Any, float]:
-    """The result and the wall-clock seconds."""
-    began = time.perf_counter()
-    return run(), time.perf_counter() - began
+def cpu(run: Callable[[], Any], client: Any = None) -> tuple[Any, float]:
+    """The result, and the CPU seconds of this process and of the workers of a Dask client."""
+
+    def spent() -> float:
+        return time.process_time() + (sum(client.run(time.process_time).values()) if client is not None else 0.0)
+
+    began = spent()
+    return run(), spent() - began
 
 
 def _limited(path: Path, room: float, answer: Connection) -> None:
@@ -93,8 +107,9 @@ def _limited(path: Path, room: float, answer: Connection) -> None:
     before = 1024 * int(status["VmData"].split()[0])
     resource.setrlimit(resource.RLIMIT_DATA, (int(before + room), int(before + room)))
     blocks = csr.RowBlocks(path, engine="serial", memory_limit=0.5 * room)
-    solution, seconds = wall(lambda: csr.Problem(csr.Linear(blocks), objective(blocks.y)).solve())
-    answer.send((seconds, solution.certificate.relative_gap, solution.n_passes, blocks.meter.seconds_per_pass))
+    solution, seconds = cpu(lambda: csr.Problem(csr.Linear(blocks), objective(blocks.y)).solve())
+    peak = 1e3 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    answer.send((seconds, solution.certificate.relative_gap, solution.n_passes, solution.solver, peak))
 
 
 def generated_small() -> Any:
@@ -111,12 +126,10 @@ def large() -> Iterator[Result]:
     worker = context.Process(target=_limited, args=(path, 0.1 * size, child))
     worker.start()
     child.close()
-    seconds, gap, passes, each = parent.recv()
+    seconds, gap, passes, solver, peak = parent.recv()
     worker.join()
-    work = f"{size / 1e9:.2g} GB with {size / 1e10:.2g} GB"
-    yield Result(
-        "blocks_large", work, f"working_columns, {passes} passes of {each:.2g} s", seconds, np.nan, gap, "15 passes"
-    )
+    work = f"{size / 1e9:.3g} GB with {size / 1e10:.2g} GB beyond the libraries (peak with them {peak / 1e9:.2g} GB)"
+    yield Result("blocks_large", work, f"{solver}, {passes} passes", seconds, np.nan, gap, "15 passes")
 
 
 def one_pass() -> Iterator[Result]:
@@ -134,12 +147,24 @@ def one_pass() -> Iterator[Result]:
             total += X.T @ u[number * ROWS : (number + 1) * ROWS]
         return total
 
-    work = f"X'u over {size_of(path) / 1e9:.2g} GB"
-    _, first = wall(lambda: blocks.pull(2.0 * u))  # verifies the checksums
-    both = [(wall(plain)[1], wall(lambda k=k: blocks.pull((k + 3.0) * u))[1]) for k in range(5)]  # in turn
-    loops, passes = zip(*both, strict=True)
-    yield Result("blocks_pass", work, "plain loop over the files", float(np.median(loops)), loops[0], np.nan)
-    yield Result("blocks_pass", work, "pass", float(np.median(passes)), first, np.nan, "1.3 x")
+    work = f"{size_of(path) / 1e9:.3g} GB"
+    _, first = cpu(lambda: blocks.pull(2.0 * u))  # verifies the checksums
+    chosen = np.arange(0, 400, 2)
+    start = np.zeros((len(chosen), 1)), np.zeros(1)
+    loss = csr.Logistic(blocks.y)
+
+    def newton() -> None:
+        how = (lambda rows: ([(1.0, loss_of_rows(loss, rows))],),)
+        for _ in blocks.run(kernels.second_order_on, (chosen, *start), *how):
+            pass
+
+    newton()
+    rounds = range(3 if n < 10**6 else 1)
+    times = [(cpu(plain)[1], cpu(lambda k=k: blocks.pull((k + 3.0) * u))[1], cpu(newton)[1]) for k in rounds]  # in turn
+    loop, pull, step = np.median(times, axis=0)
+    yield Result("blocks_pass", work, "plain loop over the files, X'u", loop, np.nan, np.nan)
+    yield Result("blocks_pass", work, "pass for X'u (first run: with checksums)", pull, first, np.nan, "1.3 x")
+    yield Result("blocks_pass", work, "Newton pass: X'g, and C'diag(h)C for 200 columns", step, np.nan, np.nan, "1.3 x")
 
 
 def memory() -> Iterator[Result]:
@@ -149,7 +174,7 @@ def memory() -> Iterator[Result]:
     work = f"{X.shape[0]:,} x {D:,} in memory"
     csr.Problem(csr.Linear(X), objective(y)).solve()
     for name, given in (("plain", X), ("blocks", [x for x, _ in parts])):
-        runs = [wall(lambda given=given: csr.Problem(csr.Linear(given), objective(y)).solve()) for _ in range(3)]
+        runs = [cpu(lambda given=given: csr.Problem(csr.Linear(given), objective(y)).solve()) for _ in range(3)]
         gap = runs[0][0].certificate.relative_gap
         seconds = float(np.median([t for _, t in runs]))
         yield Result("blocks_memory", work, name, seconds, runs[0][1], gap, "1.5 x" if name == "blocks" else "")
@@ -165,19 +190,53 @@ def dask() -> Iterator[Result]:
     path = folder(SIZE)
     limit = 0.05e9 + 1.2 * ENTRIES * rows_of_size(SIZE)
 
-    def solve(engine: Any) -> tuple[Any, float]:
-        blocks = csr.RowBlocks(path, engine=engine, memory_limit=limit)
-        return wall(lambda: csr.Problem(csr.Linear(blocks), objective(blocks.y)).solve("working_columns"))
+    def solve(engine: Any, some: Any = slice(None)) -> tuple[Any, float]:
+        blocks = csr.RowBlocks(path, engine=engine, memory_limit=limit).take(some)
+        problem = csr.Problem(csr.Linear(blocks), objective(blocks.y))
+        return cpu(lambda: problem.solve("working_columns"), engine if isinstance(engine, Client) else None)
 
     work = f"{rows_of_size(SIZE):,} rows"
-    solve("serial")
+    solve("serial", slice(4))  # compiles what is needed
     alone, seconds = solve("serial")
-    yield Result("blocks_dask", work, "one process", seconds, np.nan, alone.certificate.relative_gap)
+    solver = f"one process, {alone.n_passes} passes"
+    yield Result("blocks_dask", work, solver, seconds, np.nan, alone.certificate.relative_gap)
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
-        solve(client)
+        solve(client, slice(8))
         found, seconds = solve(client)
     assert abs(found.objective - alone.objective) <= max(found.certificate.gap, alone.certificate.gap)
-    yield Result("blocks_dask", work, "two workers", seconds, np.nan, found.certificate.relative_gap, "2 x")
+    solver = f"LocalCluster, two workers, {found.n_passes} passes"
+    yield Result("blocks_dask", work, solver, seconds, np.nan, found.certificate.relative_gap, "2 x")
+
+
+class Counted(Engine):
+    """Counts the bytes that a cluster would send to the workers and back."""
+
+    def __init__(self) -> None:
+        self.out = self.back = 0
+
+    def map(self, function: Callable[..., Any], shared: tuple[Any, ...], jobs: Any) -> Any:
+        """One block after the other."""
+        for block, own in jobs:
+            found = function(*shared, block, own)
+            self.out += len(pickle.dumps((shared, own)))
+            self.back += len(pickle.dumps(found))
+            yield found
+
+
+def growth() -> Iterator[Result]:
+    """An eighth of the rows, a quarter, a half, and all of them."""
+    path = folder(SIZE)
+    for part in (8, 4, 2, 1):
+        engine = Counted()
+        blocks = csr.RowBlocks(path, engine=engine, memory_limit=0.02e9 + 0.12 * ENTRIES * rows_of_size(SIZE) / part)
+        blocks = blocks.take(slice(max(1, blocks.n_blocks // part)))
+        problem = csr.Problem(csr.Linear(blocks), objective(blocks.y))
+        solution, seconds = cpu(lambda problem=problem: problem.solve("gram_columns"))
+        passes = solution.n_passes
+        traffic = f"out {engine.out / passes / 1e6:.3g} MB, back {engine.back / passes / 1e6:.3g} MB for each pass"
+        work = f"{blocks.shape[0]:,} rows in {blocks.n_blocks} blocks, {traffic}"
+        solver = f"gram_columns, {passes} passes"
+        yield Result("blocks_growth", work, solver, seconds, np.nan, solution.certificate.relative_gap)
 
 
 def dask_glm() -> Iterator[Result]:
@@ -185,7 +244,7 @@ def dask_glm() -> Iterator[Result]:
     try:
         import dask.array as da
         from dask_glm import families
-        from dask_glm.algorithms import proximal_grad
+        from dask_glm.algorithms import admm, proximal_grad
     except ImportError:
         print("blocks_dask_glm: skipped, dask-glm is not installed")
         return
@@ -198,17 +257,23 @@ def dask_glm() -> Iterator[Result]:
     def problem() -> csr.Problem:
         return csr.Problem(csr.Linear(csr.RowBlocks(parts), intercept=False), csr.Logistic(y) + strength * csr.L1())
 
-    problem().solve("gram_newton")
-    solution, seconds = wall(lambda: problem().solve("gram_newton"))
-    work = "100,000 x 50, logistic and L1"
-    yield Result("blocks_dask_glm", work, "gram_newton", seconds, np.nan, solution.certificate.relative_gap, "100 x")
+    problem().solve("gram_newton", tol=ERROR)
+    solution, seconds = cpu(lambda: problem().solve("gram_newton", tol=ERROR))
+    best = problem().solve("gram_newton", tol=1e-10).objective
+    work = f"100,000 x 50, logistic and L1, error of at most {ERROR:g}"
+    solver, error = f"gram_newton, {solution.n_passes} passes", solution.objective / best - 1.0
+    yield Result("blocks_dask_glm", work, solver, seconds, np.nan, error, "100 x")
     data, labels = da.from_array(X, chunks=(n // 10, d)), da.from_array(y, chunks=n // 10)
-    steps, reached, spent = 400, np.inf, 0.0
-    while reached > 1e-5 and spent < LIMIT:
-        how = {"regularizer": "l1", "lamduh": strength, "family": families.Logistic, "tol": 1e-12, "max_iter": steps}
-        weights, spent = wall(lambda how=how: proximal_grad(data, labels, **how))
-        reached, steps = problem().value(weights) / solution.objective - 1.0, 4 * steps
-    yield Result("blocks_dask_glm", work, "dask-glm proximal_grad", spent, np.nan, reached)
+    common = {"regularizer": "l1", "lamduh": strength, "family": families.Logistic}
+    for run, more in ((admm, {"abstol": 0.0, "reltol": 0.0}), (proximal_grad, {"tol": 0.0})):
+        steps, error, spent = 25, np.inf, 0.0
+        while error > ERROR and spent < LIMIT:
+            weights, spent = cpu(partial(run, data, labels, **common, **more, max_iter=steps))
+            error, steps = problem().value(np.asarray(weights)) / best - 1.0, 2 * steps
+        stopped = "" if error <= ERROR else " (stopped)"
+        yield Result(
+            "blocks_dask_glm", work, f"dask-glm {run.__name__}, {steps // 2} steps{stopped}", spent, np.nan, error
+        )
 
 
 SECTIONS: dict[str, Callable[[], Iterator[Result]]] = {
@@ -216,5 +281,6 @@ SECTIONS: dict[str, Callable[[], Iterator[Result]]] = {
     "blocks_pass": one_pass,
     "blocks_memory": memory,
     "blocks_dask": dask,
+    "blocks_growth": growth,
     "blocks_dask_glm": dask_glm,
 }
