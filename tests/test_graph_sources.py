@@ -180,6 +180,9 @@ def test_quotes_with_disagreement_beside_them():
     assert quoting_pairs(POSTS, authors=authors, min_count=3).shape == (0, 2)
     assert quoting_pairs(POSTS[:2], authors=["ann", "ann"]).shape == (0, 2)
     assert quoting_pairs([]).shape == (0, 2)
+    twice = [POSTS[0], f"{POSTS[1]}\n{POSTS[3]}"]  # two quotes in one post count once
+    assert quoting_pairs(twice).tolist() == [[0, 1]]
+    assert quoting_pairs(twice, min_count=2).shape == (0, 2)
 
 
 def test_disagreement_needs_two_marks_or_two_long_upper_case_words():

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
+import numpy as np
 import pytest
 from overlapping_group_problems import assert_agree, basic, build, multinomial, no_l1, quadratic, two_terms
 
 import cvxstructreg as csr
 from cvxstructreg.solvers.groups import group_newton, sentence_admm
+from cvxstructreg.solvers.iterate import Iterate
 
 
 @pytest.mark.parametrize("kind", [basic, no_l1, quadratic, multinomial, two_terms])
@@ -37,6 +41,21 @@ def test_sentence_admm_stops_by_its_own_rule():
     assert 1 < stopped.n_iter < 1000
     with pytest.raises(ValueError, match="rho"):
         problem.solve("sentence_admm", rho=0.0)
+
+
+def test_sentence_admm_stops_by_the_change_of_w():
+    problem = build(basic, 15, False)
+    start = Iterate(np.zeros((problem.model.n_weights, 1)), np.zeros(1))
+    before, changes = start.theta, []
+    for iterate in islice(sentence_admm.run(problem, start, 1e-12, change=1e-2), 500):
+        changes.append(np.linalg.norm(iterate.theta - before) / np.linalg.norm(iterate.theta))
+        before = iterate.theta
+        if iterate.exhausted:
+            break
+    assert iterate.exhausted and len(changes) > 1
+    assert changes[-1] <= 1e-2 < min(changes[:-1])
+    with pytest.raises(ValueError, match="change must be positive"):
+        problem.solve("sentence_admm", change=0.0)
 
 
 def test_sentence_admm_starts_from_a_solution():

@@ -128,23 +128,33 @@ def iterations(
 class Stops:
     """A run that can be continued: the points after given numbers of iterations.
 
-    If small residuals end the run earlier, the point is the last one.
+    If the run ends earlier, the point is the last one. It ends if ||w - w_old|| <= change ||w||, the rule of the paper,
+    or, without ``change``, if the residuals are small.
     """
 
-    def __init__(self, *problem: Any, **options: Any) -> None:
-        self._steps, self._count = iterations(*problem, **options), 0
+    def __init__(self, *problem: Any, change: float | None = None, **options: Any) -> None:
+        self._steps, self._count, self._change = iterations(*problem, **options), 0, change
         self._last: tuple[Point, Any] = ((np.zeros(0), 0.0), np.zeros(0))
         self._done = False
 
     def after(self, count: int) -> tuple[Point, Any]:
         """(w, b) and the multipliers after ``count`` iterations; ``count`` must not decrease between calls."""
         while self._count < count and not self._done:
+            before = self._last[0][0]
             point, multipliers, self._done = next(self._steps)
             self._last = point, multipliers
             self._count += 1
+            if self._change is not None:
+                moved = np.inf if self._count == 1 else np.linalg.norm(point[0] - before)
+                self._done = bool(moved <= self._change * np.linalg.norm(point[0]))
         return self._last
 
     @property
     def ended(self) -> bool:
-        """Whether small residuals have ended the run."""
+        """Whether the stopping rule has ended the run."""
         return self._done
+
+    @property
+    def count(self) -> int:
+        """The number of iterations so far."""
+        return self._count

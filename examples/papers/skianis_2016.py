@@ -1,274 +1,216 @@
-"""Skianis, Rousseau and Vazirgiannis (2016), Tables 2 to 5: groups of words from topics, vectors and word graphs.
+"""Skianis, Rousseau and Vazirgiannis (2016), Tables 1 to 8: groups of words from topics, vectors and word graphs.
 
-    python examples/papers/skianis_2016.py --json skianis.json --figure skianis.png
+    python examples/papers/skianis_2016.py --write-docs
 
-Each kind of groups is used twice: at the certified optimum, and with the published algorithm and its early stop.
+Each kind of groups is used with the published algorithm (at most 100 iterations, stopped by the relative change of w).
 """
 
 from __future__ import annotations
 
 import itertools
-import json
 import time
-from collections.abc import Callable
-from pathlib import Path
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
-from newsgroup_pairs import (
-    PAIRS,
-    QUICK,
-    Fit,
-    Make,
-    Pair,
-    Part,
-    Truncation,
-    load_pair,
-    strengths,
-    truncated,
-    tuned,
-)
-from reporting import Report, options, progress
+from cells import computed
+from published_admm import Stops
+from reported import SKIANIS_MODELS, SKIANIS_TABLE_1, SKIANIS_TABLE_2, SKIANIS_TABLE_3, SKIANIS_TABLE_4, SKIANIS_TABLE_5
+from reporting import COMPARED, Report, compared, options
+from text_data import MADE, PAIRS, REVIEWS, TextData, text_data
+from text_models import CHANGE, MOST, SAME, best_point, penalty_of, result, solved
 
 import cvxstructreg as csr
-from cvxstructreg.datasets import DataNotFoundError, load_word_vectors
+from cvxstructreg.datasets import load_word_vectors
 from cvxstructreg.groups import EmbeddingGroups, GraphOfWordsGroups, Groups, LDAGroups, LSIGroups
 
-#: Test accuracies in percent in the paper's tables.
-PAPER = {
-    "science": {"LDA": 96.8, "LSI": 96.8, "sentences": 94.2, "graph of words": 96.7, "word vectors": 96.8},
-    "sports": {"LDA": 95.9, "LSI": 96.4, "sentences": 96.6, "graph of words": 95.9, "word vectors": 94.6},
-    "religion": {"LDA": 91.8, "LSI": 90.7, "sentences": 93.4, "graph of words": 91.1, "word vectors": 91.6},
-    "computer": {"LDA": 89.1, "LSI": 88.5, "sentences": 90.4, "graph of words": 88.5, "word vectors": 91.1},
-}
 PROTOCOL = (
     "Data, vocabulary, development part and tuning are as in yogatama_smith_2014.py. Groups are built from the "
     "training documents without their labels.",
-    "There are two sets of groups of each kind; one of them is chosen on the development documents, like the "
-    "strengths. LDA: 100 topics of 10 or 100 words. LSI: 100 or 500 topics of 10 words. Communities: Louvain on the "
-    "graph of words (window of 4) with resolution 1 or 10. Word vectors: 100 or 1,000 clusters of GloVe vectors, "
-    "extended by the 5 nearest words of each member.",
-    "The published algorithm is also run with every word outside all groups as its own group and, as a control, "
-    "with single words alone and no groups from the documents.",
-    "Published algorithm: both strengths 0.01, 0.1, 1 and rho 0.1, 1, 10, 100, stopped after 1 iteration. The best "
-    "18 of these 36 runs on the development documents continue to 3 iterations, the best 6 of those to 10, and the "
-    "best 2 of those to 30.",
-    "Optimum: strengths 0.01, 0.1, 1 for the groups, 0.1, 1 for the words.",
-    "Sentences are not run again. The results are read from yogatama.json, written by yogatama_smith_2014.py, if "
-    "this file is in the folder of the JSON output.",
+    "LDA and LSI: 1,000 topics (at most as many as training documents) of 10 words. Communities: Louvain on the graph "
+    "of words with a window of 4. Word vectors: 2,000 clusters of all GloVe vectors, of which the words of the "
+    "vocabulary are kept, extended by the 5 nearest words of each member.",
+    "Strengths and rho 0.01, 0.1, 1, 10, 100, the grid of the paper. The published algorithm stops when the relative "
+    "change of w in an iteration is at most 0.001, after at most 100 iterations.",
+    "The standard error is that of a proportion. No regularization is a ridge of strength 1e-6.",
 )
 DIFFERENCES = (
-    "The paper uses word2vec vectors; we use GloVe 6B (100 dimensions). Words without a vector belong to no group.",
-    "The paper has 1,000 topics of 10 words for LDA and for LSI; we have at most 100 and 500 topics.",
-    "The paper makes up to 2,000 clusters of the whole vector space and then keeps the words of the vocabulary "
-    "(594 to 691 groups remain); we cluster the vectors of the vocabulary.",
-    "The paper's grid is 0.01, 0.1, 1, 10, 100 for both strengths and rho; ours ends at 1 for the strengths.",
-    "The paper's vocabulary has 16,282 to 25,787 words; ours has about half as many, because a word must occur in"
-    " two training documents and consist of letters.",
-    "The paper's six sentiment sets are not run.",
+    "The paper uses word2vec vectors; we use GloVe 6B (100 dimensions, 49,819 words).",
+    "The paper's vocabulary has 16,282 to 25,787 words on the newsgroups; ours has about half as many, because a word "
+    "must occur in two training documents and consist of letters.",
+    "vote, books and dvd are not available. The window of the graph of words is not given in the paper.",
 )
-
-#: A function that creates sets of groups by name when they are needed.
-GroupMaker = Callable[[], dict[str, Groups]]
-GRID = Truncation(stops=(1, 3, 10, 30), kept=(18, 6, 2))
+STRENGTHS = (1e2, 1e1, 1.0, 1e-1, 1e-2)
+PLAIN, KINDS = ("none", "lasso", "ridge", "elastic net"), ("LDA", "LSI", "sentences", "graph of words", "word vectors")
 
 
-def top_words(components: Any, count: int) -> Groups:
+@cache
+def groups_of(name: str, kind: str, data_home: str | None, quick: bool) -> Groups:
+    """The groups of one kind, from all training documents."""
+    data = text_data(name, data_home)
+    words, texts = data.vectorizer, data.texts
+    topics = 5 if quick else min(1000, len(texts) - 1)
+    if kind == "sentences":
+        assert data.whole.groups is not None
+        return data.whole.groups
+    if kind == "LDA":
+        return top_words(LDAGroups(topics, vocabulary=words, random_state=0).fit(texts).components_)
+    if kind == "LSI":
+        return top_words(LSIGroups(topics, vocabulary=words, random_state=0).fit(texts).components_)
+    if kind == "graph of words":
+        return GraphOfWordsGroups(4, vocabulary=words, random_state=0).fit(texts).groups_
+    vectors = load_word_vectors(data_home=data_home)
+    return EmbeddingGroups(2000, 5, vocabulary=words, words=vectors.words, random_state=0).fit(vectors.data).groups_
+
+
+def top_words(components: Any, count: int = 10) -> Groups:
     """The words with the largest entries in each topic."""
     d = components.shape[1]
     return Groups(np.argsort(-np.abs(components), axis=1, kind="stable")[:, : min(count, d)], n_features=d)
 
 
-def with_single_words(groups: Groups) -> Groups:
-    """The same groups, plus one group for each word outside all groups."""
-    alone = np.setdiff1d(np.arange(groups.n_features), groups.indices)
-    return Groups(
-        [*groups, *alone[:, None]], n_features=groups.n_features, weights=[*groups.weights, *np.ones(len(alone))]
-    )
+def plain_cell(name: str, model: str, data_home: str | None, quick: bool) -> Any:
+    """A model without groups at its optimum."""
+    data, values = text_data(name, data_home), (1.0, 0.1) if quick else STRENGTHS
+    kind, grid = model, [{"lam": lam} for lam in values]
+    if model == "none":
+        kind, grid = "ridge", [{"lam": 1e-6}]
+    elif model == "elastic net":
+        grid = [{"lam": a, "lam1": b} for a, b in itertools.product(values, repeat=2)]
+    _, point = best_point(data, kind, grid) if len(grid) > 1 else (0.0, grid[0])
+    began = time.process_time()
+    final = solved(kind, data.whole, point)
+    return result(data, final.coef, float(final.intercept), point, final.certificate.error, time.process_time() - began)
 
 
-def makers(pair: Pair, data_home: str | None, quick: bool, seed: int) -> dict[str, GroupMaker]:
-    """Functions that build each kind of groups from the documents."""
-    words, texts = pair.vectorizer, pair.whole.texts
-    few, many = (10, 20) if quick else (100, 500)
-
-    def lda() -> dict[str, Groups]:
-        topics = LDAGroups(few, vocabulary=words, random_state=seed).fit(texts).components_
-        return {f"{few} topics of {count} words": top_words(topics, count) for count in (10, 100)}
-
-    def lsi() -> dict[str, Groups]:
-        topics = LSIGroups(many, vocabulary=words, random_state=seed).fit(texts).components_
-        return {f"{count} topics of 10 words": top_words(topics[:count], 10) for count in (few, many)}
-
-    def communities() -> dict[str, Groups]:
-        return {
-            f"resolution {resolution:g}": GraphOfWordsGroups(
-                4, vocabulary=words, resolution=resolution, random_state=seed
-            )
-            .fit(texts)
-            .groups_
-            for resolution in (1.0, 10.0)
-        }
-
-    kinds: dict[str, GroupMaker] = {"LDA": lda, "LSI": lsi, "graph of words": communities}
-    try:
-        vectors = load_word_vectors(words.get_feature_names_out(), data_home=data_home)
-    except DataNotFoundError:
-        if not quick:
-            raise
-        progress("no word vectors found: skipped in the quick run")
-        return kinds
-
-    def clusters() -> dict[str, Groups]:
-        builders = {
-            f"{count} clusters": EmbeddingGroups(count, 5, vocabulary=words, words=vectors.words, random_state=seed)
-            for count in (few, 2 * many)
-        }
-        return {name: builder.fit(vectors.data).groups_ for name, builder in builders.items()}
-
-    return kinds | {"word vectors": clusters}
-
-
-def problem_of(groups: Groups) -> Make:
-    """The group lasso plus an L1 term; only the L1 term acts on features outside all groups."""
-
-    def make(part: Part, point: dict[str, float]) -> csr.Problem:
-        penalty = point["first"] * csr.GroupLasso(groups) + point["second"] * csr.L1()
-        return csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + penalty)
-
-    return make
-
-
-#: The ways to fit, and the name of the control without groups from the documents.
-GROUPS, SINGLE, OPTIMUM = WAYS = ("published", "published, and single words", "optimum")
-ALONE = "single words alone"
-#: A fit, the name of its groups, and the groups.
-Chosen = tuple[Fit, str, Groups]
-
-
-def best(found: list[Chosen]) -> Chosen:
-    """The best fit on the development documents; ties go to the smallest model."""
-    return max(found, key=lambda one: (one[0].development, -one[0].size))
-
-
-def run_pair(name: str, given: Any) -> dict[str, dict[str, Chosen]]:
-    """All fits for every kind of groups."""
-    pair = load_pair(name, given.data_home, given.quick, given.seed)
-    values = strengths(given.quick)[-3:]
-    points = [{"first": a, "second": b} for a, b in itertools.product(values, values[:2])]
-    grid = QUICK if given.quick else GRID
-    chosen: dict[str, dict[str, Chosen]] = {}
-
-    fits: dict[tuple[str, int], Fit] = {}
-
-    def published(kind: str, sets: dict[str, Groups]) -> Chosen:
-        found = []
-        for label, groups in sets.items():
-            key = f"{kind}, {label}", len(groups)  # equal numbers mean that no single words were added
-            if key not in fits:
-                fits[key], _ = truncated(pair, dict.fromkeys((id(pair.training), id(pair.whole)), groups), grid)
-            fit = fits[key]
-            found.append((fit, label, groups))
-            progress(f"{name}: {kind}: {label}: dev {fit.development:.2f}, {time.process_time():.0f} s")
-        return best(found)
-
-    for kind, make_groups in makers(pair, given.data_home, given.quick, given.seed).items():
-        sets = make_groups()
-        chosen[kind] = {
-            GROUPS: published(kind, sets),
-            SINGLE: published(kind, {label: with_single_words(groups) for label, groups in sets.items()}),
-            OPTIMUM: best([(tuned(pair, problem_of(groups), points), label, groups) for label, groups in sets.items()]),
-        }
-    words = pair.whole.X.shape[1]
-    chosen[ALONE] = {SINGLE: published(ALONE, {ALONE: Groups(np.arange(words)[:, None], n_features=words)})}
-    for kind, ways in chosen.items():
-        for way, (fit, label, _) in ways.items():
-            progress(f"{name}: {kind}: {way} {fit.accuracy:.2f} {label} {fit.chosen}")
-    return chosen
-
-
-SENTENCES = {GROUPS: "sentences, published", OPTIMUM: "sentences, optimum"}
-
-
-def of_sentences(json_path: Path | None, table: str) -> dict[tuple[str, str], float]:
-    """The results of yogatama_smith_2014.py by pair and way, if its JSON file is in the folder of ours."""
-    path = json_path.with_name("yogatama.json") if json_path is not None else None
-    if path is None or not path.exists():
-        return {}
-    content = json.loads(path.read_text(encoding="utf-8"))["tables"][table]
-    found, pair = {}, ""
-    for row in content["rows"]:
-        pair = row[0] or pair
-        values = dict(zip(content["header"], row, strict=True))
-        if values.get("", "here") == "here":
-            found |= {(pair, way): values[column] for way, column in SENTENCES.items()}
+def group_cell(name: str, kind: str, lam1: float, rho: float, data_home: str | None, quick: bool) -> Any:
+    """The published algorithm on the training part for all strengths of the groups."""
+    data, found, first = text_data(name, data_home), [], None
+    groups, part = groups_of(name, kind, data_home, quick), data.training
+    for lam in (1.0, 0.1) if quick else STRENGTHS:
+        run = Stops(part.X, part.y, groups, lam, lam1, rho, kind == "sentences", first, change=CHANGE)
+        first = run.after(1)[0]
+        (w, b), _ = run.after(5 if quick else MOST)
+        right = float(100.0 * data.development.right(w, b).mean())
+        found.append({"lam": lam, "lam1": lam1, "rho": rho, "right": right, "features": int(np.count_nonzero(w))})
     return found
 
 
-def main() -> None:
-    """Run the pairs and print the paper's tables next to ours."""
-    given = options(__doc__)
-    report = Report("Skianis, Rousseau and Vazirgiannis 2016, Tables 2 to 5", PROTOCOL, DIFFERENCES)
-    names = PAIRS[:1] if given.quick else PAIRS
-    results = {name: run_pair(name, given) for name in names}
-    kinds = list(next(iter(results.values())))
-    accuracy, size = "Test accuracy in percent", "Model size in percent of the words"
-    sentences = {table: of_sentences(given.json, table) for table in (accuracy, size)}
-    tables: dict[str, list[list[Any]]] = {accuracy: [], size: []}
+def final_cell(name: str, kind: str, lam: float, lam1: float, rho: float, data_home: str | None, quick: bool) -> Any:
+    """The chosen model on all training documents, the optimum with the same strengths, and some of its groups."""
+    data, groups = text_data(name, data_home), groups_of(name, kind, data_home, quick)
+    part, point = replace(data.whole, groups=groups), {"lam": lam, "lam1": lam1}
+    run = Stops(part.X, part.y, groups, lam, lam1, rho, kind == "sentences", change=CHANGE)
+    began = time.process_time()
+    (w, b), multipliers = run.after(5 if quick else MOST)
+    seconds = time.process_time() - began
+    problem = csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + penalty_of(SAME, part, point))
+    gap = csr.certify(problem, w, b, dual={1: multipliers[:, None]}, tol=1e-4).error
+    optimum = solved(SAME, part, point)
+    best = result(data, optimum.coef, float(optimum.intercept), point, optimum.certificate.error, optimum.time)
+    kept = result(data, w, b, point, gap, seconds) | {"rho": rho, "groups": len(groups), "iterations": run.count}
+    return kept | {"optimum": best, "examples": examples(data, groups, multipliers, lam, w)}
+
+
+def examples(data: TextData, groups: Groups, multipliers: Any, lam: float, w: Any) -> dict[str, list[str]]:
+    """Groups whose copies are zero, and the groups with the largest weights whose copies are not."""
+    words = data.vectorizer.get_feature_names_out()
+    lengths = np.sqrt(np.add.reduceat(multipliers**2, groups.indptr[:-1]))
+    removed = lengths < lam * groups.weights * (1.0 - 1e-9)
+    order = np.argsort(-groups.norms(w), kind="stable")
+    text = {number: " ".join(words[list(groups[number])][:8]) for number in range(len(groups))}
+    kept = [text[number] for number in order if not removed[number]][:5]
+    return {"= 0": [text[int(number)] for number in np.flatnonzero(removed)[:5]], "not 0": kept}
+
+
+def run_data(name: str, kinds: tuple[str, ...], given: Any) -> dict[str, Any]:
+    """All models of one data set."""
+    base = {"name": name, "data_home": given.data_home, "quick": given.quick}
+    found = dict(zip(PLAIN, computed(plain_cell, [base | {"model": m} for m in PLAIN], given), strict=True))
+    grid = [(1.0, 1.0)] if given.quick else list(itertools.product(STRENGTHS, STRENGTHS))
+    for kind in kinds:
+        cells = [base | {"kind": kind, "lam1": lam1, "rho": rho} for lam1, rho in grid]
+        tried = [point for cell in computed(group_cell, cells, given) for point in cell]
+        best = max(tried, key=lambda point: (point["right"], -point["features"]))
+        chosen = base | {"kind": kind} | {key: best[key] for key in ("lam", "lam1", "rho")}
+        found[kind] = computed(final_cell, [chosen], given)[0]
+    return found
+
+
+def tables(results: dict[str, Any], report: Report, given: Any) -> None:
+    """Tables 1 to 5, cell by cell."""
+    rows: dict[str, list[Any]] = {number: [] for number in "12345"}
     for name, found in results.items():
-        papers = [PAPER[name].get(kind) for kind in (*kinds, "sentences")]
-        tables[accuracy].append([name, "paper", *papers])
-        for way in WAYS:
-            fits = [found[kind][way][0] if way in found[kind] else None for kind in kinds]
-            for table, value in ((accuracy, "accuracy"), (size, "size")):
-                row = [getattr(fit, value) if fit is not None else None for fit in fits]
-                tables[table].append(["" if table == accuracy else name, way, *row, sentences[table].get((name, way))])
-    for table, rows in tables.items():
-        report.add(table, ["pair", "", *kinds, "sentences"], rows)
-    made = [
-        [name, way, *(described(*found[kind][way][1:]) for kind in kinds if kind != ALONE)]
-        for name, found in results.items()
-        for way in (GROUPS, SINGLE, OPTIMUM)
-    ]
+        data = text_data(name, given.data_home)
+        ours = [part.X.shape[0] for part in (data.training, data.development, data.test)]
+        theirs = (None,) * 5 if given.quick else SKIANIS_TABLE_1[name]
+        sizes = zip(theirs, [*ours, data.test.X.shape[1], data.sentences], strict=True)
+        rows["1"].append([name, *(value for pair in sizes for value in pair)])
+        for column, model in enumerate(SKIANIS_MODELS):
+            if model not in found:
+                continue
+            one, label = found[model], name if column == 0 else ""
+            paper = {"2": SKIANIS_TABLE_2.get(name), "3": SKIANIS_TABLE_3.get(name), "5": SKIANIS_TABLE_5.get(name)}
+            values = {key: None if row is None or given.quick else row for key, row in paper.items()}
+            error = (one["accuracy"] * (100.0 - one["accuracy"]) / data.test.X.shape[0]) ** 0.5
+            accuracy = values["2"][column] if values["2"] else None
+            optimum = one["optimum"]["accuracy"] if "optimum" in one else None
+            rows["2"].append([label, model, *compared(accuracy, one["accuracy"], error), optimum])
+            size = float(values["3"][column]) if values["3"] else None
+            rows["3"].append([label, model, *compared(size, one["size"])[:3]])
+            if column:
+                seconds = float(values["5"][column - 1]) if values["5"] else None
+                rows["5"].append([name if column == 1 else "", model, *compared(seconds, one["seconds"])[:2]])
+        known = (None, None) if given.quick else SKIANIS_TABLE_4.get(name, (None, None))
+        kinds = ("graph of words", "word vectors")
+        rows["4"].append(
+            [
+                name,
+                *itertools.chain(
+                    *((p, found[k]["groups"] if k in found else None) for p, k in zip(known, kinds, strict=True))
+                ),
+            ]
+        )
+    names = ("training", "development", "test", "words", "sentences")
+    both = ("paper", "ours")
+    report.add("Table 1", ["", *(f"{one}, {two}" for one in names for two in both)], rows["1"])
+    report.add("Table 2", ["", "", *COMPARED, "optimum, same strengths"], rows["2"])
+    report.add("Table 3", ["", "", *COMPARED[:3]], rows["3"])
     report.add(
-        "Chosen groups, their number, and the percentage of the words that they cover", ["pair", "", *kinds[:-1]], made
+        "Table 4", ["", *(f"{one}, {two}" for one in ("graph of words", "word vectors") for two in both)], rows["4"]
     )
-    details = {
-        name: {
-            f"{kind}, {way}": {"groups": label, "development": fit.development, "gap": fit.gap} | fit.chosen
-            for kind, ways in found.items()
-            for way, (fit, label, _) in ways.items()
-        }
-        for name, found in results.items()
-    }
-    report.note("chosen", details)
-    shown = {
-        name: {kind: {way: fit.accuracy for way, (fit, _, _) in ways.items()} for kind, ways in found.items()}
-        for name, found in results.items()
-    }
-    report.finish(given.json, given.figure, lambda figure: draw(figure, shown))
+    report.add("Table 5", ["", "", "paper, seconds", "ours, CPU seconds"], rows["5"])
 
 
-def described(label: str, groups: Groups) -> str:
-    """The name of a set of groups, their number, and the percentage of words that they cover."""
-    return f"{label}: {len(groups):,}, {100.0 * len(np.unique(groups.indices)) / groups.n_features:.0f} %"
+def main() -> None:
+    """Run the data sets and print the paper's tables next to ours."""
+    given = options(__doc__)
+    report = Report("Skianis, Rousseau and Vazirgiannis 2016, Tables 1 to 8", PROTOCOL, DIFFERENCES, given.quick)
+    kinds = ("LDA", "LSI", "graph of words") if given.quick else KINDS
+    results = {name: run_data(name, kinds, given) for name in ((MADE,) if given.quick else (*PAIRS, *REVIEWS))}
+    tables(results, report, given)
+    first = results[next(iter(results))]
+    for number, kind in (("6", "LSI"), ("7", "word vectors"), ("8", "graph of words")):
+        if kind in first:
+            rows = [[state, words] for state, found in first[kind]["examples"].items() for words in found]
+            report.add(f"Table {number}: groups of {kind}", ["copies", "words"], rows)
+    report.finish(given, lambda figure: draw(figure, results), "skianis_2016")
 
 
-def draw(figure: Any, accuracies: dict[str, dict[str, dict[str, float]]]) -> None:
-    """Draw one panel for each pair: bars for the ways to fit, and a black mark for the paper."""
-    panels = figure.subplots(1, len(accuracies), sharey=True, squeeze=False)[0]
-    for axes, (name, found) in zip(panels, accuracies.items(), strict=True):
-        places = np.arange(len(found))
-        for shift, way in zip((-0.27, 0.0, 0.27), WAYS, strict=True):
-            axes.bar(places + shift, [ways.get(way, np.nan) for ways in found.values()], 0.27, label=f"here, {way}")
-        paper = [PAPER[name].get(kind, np.nan) for kind in found]
-        axes.plot(places, paper, "k_", markersize=16, markeredgewidth=2, label="paper")
-        axes.set_xticks(places, list(found), rotation=60, ha="right")
+def draw(figure: Any, results: dict[str, Any]) -> None:
+    """Draw one panel for each data set: bars for our accuracies, black marks for the paper's."""
+    panels = figure.subplots(1, len(results), sharey=True, squeeze=False)[0]
+    for axes, (name, found) in zip(panels, results.items(), strict=True):
+        models = [model for model in SKIANIS_MODELS if model in found]
+        axes.bar(range(len(models)), [found[model]["accuracy"] for model in models], label="ours")
+        paper = dict(zip(SKIANIS_MODELS, SKIANIS_TABLE_2.get(name, (np.nan,) * len(SKIANIS_MODELS)), strict=True))
+        axes.plot(range(len(models)), [paper[m] for m in models], "k_", markersize=14, markeredgewidth=2, label="paper")
+        axes.set_xticks(range(len(models)), models, rotation=75, ha="right")
         axes.set_title(name)
-    panels[0].set_ylim(bottom=75)
     panels[0].set_ylabel("test accuracy in percent")
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=4, fontsize="small")
-    figure.set_size_inches(3 * len(accuracies) + 1, 4.5)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize="small")
+    figure.set_size_inches(2.6 * len(results) + 1, 4.5)
 
 
 if __name__ == "__main__":

@@ -15,30 +15,23 @@ PATH = ": the published algorithm by iterations"
 
 
 def paths(content: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """The table rows of each pair; the last row is the optimum."""
-    tables = {name.removesuffix(PATH): table for name, table in content["tables"].items() if name.endswith(PATH)}
+    """The table rows of each data set; the last row is the optimum."""
+    tables = {name.split(PATH)[0]: table for name, table in content["tables"].items() if PATH in name}
     return {
         pair: [dict(zip(table["header"], row, strict=True)) for row in table["rows"]] for pair, table in tables.items()
     }
 
 
 def draw(figure: Any, found: dict[str, list[dict[str, Any]]]) -> None:
-    """Plot test accuracy, distance from the optimum and similarity to the weighted ridge, by iterations."""
-    panels = figure.subplots(1, 3)
+    """Plot test accuracy and distance from the optimum by iterations."""
+    panels = figure.subplots(1, 2)
     for number, (pair, rows) in enumerate(found.items()):
         *steps, optimum = rows
         counts, end = [row["iterations"] for row in steps], 2.2 * steps[-1]["iterations"]
-        for axes, key in zip(
-            panels, ("test accuracy", "above the optimum", "correlation with ridge by sentences"), strict=True
-        ):
+        for axes, key in zip(panels, ("test accuracy", "above the optimum"), strict=True):
             axes.plot(counts, [row[key] for row in steps], marker="o", markersize=4, color=f"C{number}", label=pair)
-            if key != "above the optimum":
-                axes.plot([end], [optimum[key]], marker="*", markersize=11, linestyle="", color=f"C{number}")
-    titles = (
-        "test accuracy in percent (star: optimum)",
-        "objective above the optimum, relative",
-        "cosine with the weighted ridge (star: optimum)",
-    )
+        panels[0].plot([end], [optimum["test accuracy"]], marker="*", markersize=11, color=f"C{number}")
+    titles = ("test accuracy in percent (star: optimum)", "objective above the optimum, relative")
     for axes, title in zip(panels, titles, strict=True):
         axes.set_xscale("log")
         axes.set_xlabel("iterations")
@@ -46,7 +39,7 @@ def draw(figure: Any, found: dict[str, list[dict[str, Any]]]) -> None:
         axes.grid(alpha=0.3)
     panels[1].set_yscale("log")
     panels[0].legend(fontsize="small")
-    figure.set_size_inches(12.5, 4)
+    figure.set_size_inches(9, 4)
 
 
 def main() -> None:

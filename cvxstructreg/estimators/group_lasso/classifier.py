@@ -24,7 +24,8 @@ class GroupLassoClassifier(GroupSelection, LinearClassifier):
     ``solver="auto"`` gives the certified optimum. The published results come from ADMM that stops when the relative
     change of w is small, after at most 100 iterations. This can be far from the optimum; it is then a different model,
     closer to a ridge penalty weighted by the number of groups of each feature. To get it, use
-    ``GroupLassoClassifier(groups, solver="sentence_admm", rho=1.0, max_iter=100)``, where rho is a hyperparameter.
+    ``GroupLassoClassifier(groups, solver="sentence_admm", rho=1.0, max_iter=100, solver_options={"change": 1e-4})``,
+    where rho is a hyperparameter and the paper does not give the value of ``change``.
 
     Parameters
     ----------

@@ -27,16 +27,23 @@ ROUND_OFF = 1e-9
 
 
 def truncated_admm(problem: Problem, tol: float, max_iter: int, rho: float, **options: Any) -> Solution:
-    """Return the point after ``max_iter`` iterations, or earlier if the stopping rule of the paper is met."""
+    """Return the point after ``max_iter`` iterations, or earlier if a stopping rule is met.
+
+    With the option ``change``, the rule is that of the paper: the relative change of w in an iteration is at most this.
+    Without it, the residuals of the constraints are small.
+    """
     if isinstance(max_iter, bool) or not isinstance(max_iter, Integral) or max_iter < 1:
         raise ValueError(f"max_iter must be a positive integer, got {max_iter!r}")
-    unknown = sorted(set(options) - {"w_tol"})
+    unknown = sorted(set(options) - {"w_tol", "change"})
     if unknown:
-        raise TypeError(f"solver='sentence_admm' with max_iter has no option {unknown[0]!r}; the only option is w_tol")
+        raise TypeError(
+            f"solver='sentence_admm' with max_iter has no option {unknown[0]!r}; the options are w_tol and change"
+        )
     began = time.perf_counter()
     module = registry.choose(problem, NAME)
     shape = (problem.model.n_weights, problem.n_outputs)
-    steps = module.run(problem, Iterate(np.zeros(shape), np.zeros(shape[1])), tol, rho=rho, stop=True, **options)
+    start, by_residuals = Iterate(np.zeros(shape), np.zeros(shape[1])), options.get("change") is None
+    steps = module.run(problem, start, tol, rho=rho, stop=by_residuals, **options)
     count = 0
     for count, iterate in enumerate(islice(steps, int(max_iter)), start=1):  # noqa: B007
         if iterate.exhausted:

@@ -54,7 +54,8 @@ def quoting_pairs(
     quote : str
         Regular expression for the beginning of a quoted line.
     min_count : int
-        Number of disagreeing quotes that a pair needs.
+        Number of posts with a disagreeing quote that a pair needs; several such quotes in one post count once. The
+        paper asks for more than two posts between two authors: ``min_count=3``.
     verbose : bool
         Whether to print progress.
 
@@ -76,13 +77,15 @@ def quoting_pairs(
     people = np.arange(len(texts)) if authors is None else _author_numbers(authors, len(texts))
     counts: Counter[tuple[int, int]] = Counter()
     for index, text in enumerate(progress(texts, "quotes", len(texts), verbose)):
+        opposed: set[tuple[int, int]] = set()
         for quoted, beside in _quotes(text, mark):
             if not shows_disagreement(beside):
                 continue
             source = _source(quoted, homes, index) if parents is None else int(parents[index])
             if source >= 0 and people[source] != people[index]:
                 one, other = int(people[source]), int(people[index])
-                counts[min(one, other), max(one, other)] += 1
+                opposed.add((min(one, other), max(one, other)))
+        counts.update(opposed)
     pairs = sorted(pair for pair, count in counts.items() if count >= min_count)
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 

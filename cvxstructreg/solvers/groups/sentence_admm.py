@@ -6,8 +6,8 @@ One iteration updates w by proximal gradient steps on the augmented Lagrangian, 
 the multipliers u by the residual. The copies enter the step in w only through rho/2 sum_j N_j (w_j - m_j)^2, where N_j
 is the number of groups that contain feature j and m_j is the mean of its copies v - u.
 
-If it is stopped after few iterations, as published, the result differs from the optimum: the method is then a different
-estimator, in effect with a ridge weighted by N_j. The iterates are w, not the copies, with their true gap.
+The paper stops by the relative change of w (``change``), after at most 100 iterations. Far from the optimum the result
+is a different estimator, in effect with a ridge weighted by N_j. The iterates are w, not the copies, with their gap.
 """
 
 from __future__ import annotations
@@ -35,15 +35,24 @@ W_STEPS = 1000
 
 
 def run(
-    problem: Problem, start: Iterate, tol: float, rho: float = 1.0, w_tol: float = 1e-5, stop: bool = False
+    problem: Problem,
+    start: Iterate,
+    tol: float,
+    rho: float = 1.0,
+    w_tol: float = 1e-5,
+    stop: bool = False,
+    change: float | None = None,
 ) -> Iterator[Iterate]:
     """``rho`` is the penalty, and ``w_tol`` the relative change of w that ends its gradient steps.
 
-    ``stop`` ends the solve when the residuals are small. Every iteration is yielded, so that ``max_iter`` truncates. As
-    published, ``rho`` has the units of the objective divided by those of the squared weights.
+    ``stop`` ends the solve when the residuals are small; ``change`` ends it when ||w - w_old|| <= change ||w|| after an
+    iteration, the rule of the paper (which does not give its value). Every iteration is yielded, so that ``max_iter``
+    truncates. As published, ``rho`` has the units of the objective divided by those of the squared weights.
     """
     if not rho > 0 or not w_tol > 0:
         raise ValueError(f"rho and w_tol must be positive, got {rho} and {w_tol}")
+    if change is not None and not change > 0:
+        raise ValueError(f"change must be positive, or None for no such rule, got {change}")
     parts = problem.normal_form
     pieces = parts.weight_pieces
     theta, b = start.theta, start.b
@@ -56,6 +65,7 @@ def run(
     while True:
         pairs = zip(pieces, copies, multipliers, strict=True)
         target = sum(piece.adjoint(v - u) for piece, v, u in pairs)
+        before = theta
         theta, b = step(theta, b, np.asarray(target))
         moved, apart, size, held = np.zeros_like(theta), 0.0, 0.0, np.zeros_like(theta)
         for t, piece in enumerate(pieces):
@@ -68,7 +78,8 @@ def run(
             size = max(size, float(np.sum(z**2)), float(np.sum(copies[t] ** 2)))
         dual = {piece.number: rho * u for piece, u in zip(pieces, multipliers, strict=True)}
         small = apart <= SMALL**2 * size and np.linalg.norm(moved) <= SMALL * np.linalg.norm(held)
-        yield Iterate(theta, b, dual, exhausted=bool(stop and small))
+        still = change is not None and np.linalg.norm(theta - before) <= change * np.linalg.norm(theta)
+        yield Iterate(theta, b, dual, exhausted=bool((stop and small) or still))
 
 
 class _WeightStep:

@@ -1,0 +1,97 @@
+"""The models of the two papers on groups of words: their penalties, fits, what is kept of them, and sentence scores."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from published_admm import Stops
+from text_data import Part, TextData, text_data
+
+import cvxstructreg as csr
+
+#: The published algorithm stops at this relative change of w, or after this many iterations.
+CHANGE, MOST = 1e-3, 100
+PUBLISHED, SAME, TUNED = "sentences", "optimum, same strengths", "optimum, own strengths"
+WEIGHTED = "ridge by sentences"
+
+
+def penalty_of(model: str, part: Part, point: dict[str, float]) -> Any:
+    """The penalty of a model."""
+    if model == "lasso":
+        return point["lam"] * csr.L1()
+    if model == "ridge":
+        return point["lam"] * csr.Ridge()
+    if model == "elastic net":
+        return point["lam1"] * csr.L1() + point["lam"] * csr.Ridge()
+    groups = part.groups
+    assert groups is not None
+    if model == WEIGHTED:
+        counts = np.bincount(groups.indices, np.repeat(groups.weights, groups.sizes), minlength=part.X.shape[1])
+        return point["lam"] * csr.Ridge(np.maximum(counts, 1.0))
+    return point["lam"] * csr.GroupLasso(groups) + point["lam1"] * csr.L1()
+
+
+def solved(model: str, part: Part, point: dict[str, float], start: Any = None) -> csr.Solution:
+    """The optimum to a relative gap of 1e-4."""
+    problem = csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + penalty_of(model, part, point))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", csr.InaccurateWarning)
+        return problem.solve(tol=1e-4, warm_start=start)
+
+
+def result(data: TextData, coef: Any, intercept: float, point: dict[str, float], gap: float, seconds: float) -> Any:
+    """What is kept of a fitted model; ``right`` has one character for each test document."""
+    right = data.test.right(coef, intercept)
+    size = 100.0 * np.count_nonzero(coef) / coef.size
+    kept = {"accuracy": 100.0 * right.mean(), "size": size, "point": point, "gap": gap, "seconds": seconds}
+    return kept | {"right": "".join("1" if one else "0" for one in right)}
+
+
+def best_point(data: TextData, model: str, grid: list[dict[str, float]]) -> tuple[float, dict[str, float]]:
+    """The best development accuracy in percent, and its grid point; ties go to the sparsest model."""
+    found, start = [], None
+    for point in grid:
+        start = solved(model, data.training, point, start)
+        right = float(100.0 * data.development.right(start.coef, start.intercept).mean())
+        found.append((right, -int(np.count_nonzero(start.coef)), point))
+    right, _, point = max(found, key=lambda one: one[:2])
+    return right, point
+
+
+def models_of(part: Part, points: dict[str, Any], published: dict[str, float]) -> dict[str, tuple[Any, float]]:
+    """The weights and bias of the four models."""
+    run = Stops(part.X, part.y, part.groups, published["lam"], published["lam1"], published["rho"], True, change=CHANGE)
+    found = {"sentences": run.after(MOST)[0]}
+    for name, point in points.items():
+        penalty = point.get("lam1", 0.0) * csr.L1() + point["lam"] * csr.Ridge()
+        penalty = point["lam"] * csr.L1() if name == "lasso" else penalty
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", csr.InaccurateWarning)
+            solution = csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + penalty).solve(tol=1e-4)
+        found[name] = solution.coef, float(solution.intercept)
+    return found
+
+
+def sentence_table(name: str, data_home: str | None, points: dict[str, Any], published: dict[str, float]) -> Any:
+    """The header and rows of the table: the paper's score of each sentence of a short post, for each model.
+
+    The score is log p(true class) with all sentences minus log p(true class) without this sentence.
+    """
+    data = text_data(name, data_home)
+    models = models_of(data.whole, points, published)
+    lengths = np.array([len(data.splitter(text)) for text in data.texts])
+    number = int(np.flatnonzero((lengths >= min(8, lengths.max())) & (data.whole.y == 1))[0])
+    sentences = data.splitter(data.texts[number])
+    counts = data.vectorizer.transform(sentences).toarray().astype(float)
+    rows = []
+    for place, sentence in enumerate(sentences):
+        row: list[Any] = [" ".join(sentence.split())[:60].replace("|", "/")]
+        for w, b in models.values():
+            every = float(counts.sum(axis=0) @ w + b)
+            rest = every - float(counts[place] @ w)
+            score = float(np.logaddexp(0.0, -rest) - np.logaddexp(0.0, -every))
+            row.append(score if abs(score) > 1e-3 else None)
+        rows.append(row)
+    return [["sentence", *models], rows]
