@@ -18,13 +18,13 @@ import cvxstructreg as csr
 from cvxstructreg import cli
 from cvxstructreg.crosscheck import Settings, Violation, as_script, check, random_recipe, shrink
 from cvxstructreg.crosscheck import run as runs
-from cvxstructreg.crosscheck.build import build
+from cvxstructreg.crosscheck.build import EXPRESSIONS, build
 from cvxstructreg.crosscheck.command import main
+from cvxstructreg.crosscheck.composed_terms import FORMS
 from cvxstructreg.crosscheck.patience import TooSlow, is_slow, patience
 from cvxstructreg.crosscheck.report import as_html, tally
 from cvxstructreg.crosscheck.textbook import escape
 from cvxstructreg.crosscheck.textbook.program import textbook_optimum
-from cvxstructreg.crosscheck.textbook.structured import KINDS as STRUCTURED
 from cvxstructreg.crosscheck.textbook.value import value
 from cvxstructreg.forms.separable import Separable
 from cvxstructreg.penalties.blocks import BlockNorms
@@ -267,7 +267,10 @@ def test_the_recipes_hold_what_they_should():
     recipes = [random_recipe(0, number) for number in range(600)]
     terms = [term for recipe in recipes for term in recipe["terms"]]
     assert {term["kind"] for term in terms} >= {"Squared", "MulticlassHinge", "Dissimilarity", "FeatureNetwork", "Box"}
-    assert {term["kind"] for term in terms} >= set(STRUCTURED)
+    assert {term["kind"] for term in terms} >= {*csr.penalties.__all__, "FromExpression"} - {"differences"}
+    outer = {term["outer"]["kind"] for term in terms if term["kind"] == "compose"}
+    assert outer == {"L1", "HuberPenalty", "BlockNorms"}
+    assert {term["form"] for term in terms if term["kind"] == "FromExpression"} == set(EXPRESSIONS)
     assert all(any(name in term for term in terms) for name in ("members", "tree", "across_outputs", "margin"))
     assert {term["kind"] for term in terms} >= set(csr.losses.__all__)
     assert {recipe["model"]["dtype"] for recipe in recipes} >= {"float64", "float32", "int64", "int8", "bool"}
@@ -321,6 +324,21 @@ def test_a_violation_is_shrunk_to_a_script_of_ten_lines_that_shows_it(monkeypatc
     path.write_text(script)
     shown = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=True)
     assert "duality_gap" in shown.stdout or "kkt" in shown.stdout
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_expressions_have_a_script_and_two_textbook_formulas(form):
+    loss = {"kind": "Squared", "on": "rows", "scale": 1.0, "y": [3.0, 1.0], "rows": None, "sample_weight": None}
+    penalty = {"kind": "FromExpression", "form": form, "on": "weights", "scale": 0.5}
+    model = {"kind": "linear", "matrix": np.eye(2).tolist(), "dtype": "float64", "format": "dense", "intercept": False}
+    recipe = {"model": model, "terms": [loss, penalty]}
+    theta, b = textbook_optimum(recipe)
+    names: dict[str, object] = {}
+    exec(as_script(recipe, Violation("status", "build", "none")), names)
+    solution = names["problem"].solve(tol=1e-8)
+    assert solution.objective == pytest.approx(value(recipe, theta, b).high, rel=1e-7)
+    assert names["problem"].value(theta[:, 0]) == pytest.approx(build(recipe).value(theta[:, 0]), rel=1e-12)
+    assert names["problem"].value(theta[:, 0]) == pytest.approx(value(recipe, theta, b).high, rel=1e-12)
 
 
 @pytest.mark.parametrize("number", range(0, 40, 2))

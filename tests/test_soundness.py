@@ -335,3 +335,36 @@ def test_a_weight_penalty_of_strength_zero_on_a_kernel_of_low_rank():
     )
     without = csr.Problem(csr.Kernel(Z @ Z.T), csr.Squared(np.arange(5.0)) + csr.RKHSNorm())
     assert problem.solve("newton").objective == pytest.approx(without.solve("newton").objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("delta", [1e-3, 0.02, 1.0, 100.0])
+def test_the_null_point_of_the_huber_loss_has_the_best_intercept(delta):
+    """At the mean of the targets the loss may have no curvature, where Newton steps get nowhere."""
+    loss = csr.Huber([0.6, -2.0, 1.0, 7.0], delta=delta, sample_weight=[1.0, 2.0, 0.5, 0.3])
+    null = null_point(csr.Problem(csr.Linear(np.zeros((4, 1))), loss + csr.Ridge()))
+    others = np.concatenate([[0.0], np.linspace(-3.0, 8.0, 500)])
+    assert null.with_intercept <= min(loss.value(np.full((4, 1), b)) for b in others) * (1.0 + 1e-12)
+
+
+def test_the_latent_norm_of_weights_of_very_different_sizes():
+    """Groups with a tiny feature of their own need a tiny share; the others share one large feature."""
+    groups = csr.Groups([[0, 1, 2], [0, 3, 4], [0, 5]], n_features=6, weights=[1.0, 1.0, 1.5])
+    z = np.array([[7.5], [3e-3], [1e-14], [4e-3], [2e-15], [1e-16]])
+    # without the tiny features: both groups have the same direction in the plane of the large feature
+    expected = np.hypot(7.5, 7e-3)
+    assert csr.LatentGroupLasso(groups).value(z) == pytest.approx(expected, rel=1e-10)
+
+
+def test_a_dual_point_whose_square_underflows():
+    graph = csr.Graph.from_edges([[0, 1], [1, 2]], [1.0, 1.0], 3)
+    problem = csr.Problem(csr.Linear(np.eye(3)), csr.Squared([0.5, 0.5, 0.5]) + csr.HuberDifferences(graph, M=0.1))
+    certificate = certify_point(problem, np.array([[1e-161], [0.0], [-1e-161]]), np.array([0.5]))
+    assert 0.0 <= certificate.gap <= 1e-14
+
+
+def test_the_prox_of_an_expression_far_from_one():
+    """Clarabel calls the prox of powers of 1e5 infeasible unless it is given in other units."""
+    t, v = 3.63, np.array([[30377.0], [-74453.0], [69268.0], [69249.0], [34272.0], [-69277.0], [69296.0], [16583.0]])
+    root = 0.5 * (np.sqrt((1.5 * t) ** 2 + 4.0 * np.abs(v)) - 1.5 * t)  # of x + 1.5 t sqrt(x) = |v|
+    found = csr.FromExpression(lambda w: cp.sum(cp.power(cp.abs(w), 1.5))).prox(v, t)
+    assert found == pytest.approx(np.sign(v) * root**2, rel=0.01)

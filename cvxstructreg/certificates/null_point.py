@@ -64,7 +64,7 @@ def _find(problem: Problem) -> NullPoint:
     theta, b = np.zeros(parts.shape), np.zeros(parts.n_outputs)
     if parts.separable is not None and parts.separable.bounded:
         theta = np.clip(theta, parts.separable.lower, parts.separable.upper)
-    scores = parts.model.scores(theta, b)
+    bare = scores = parts.model.scores(theta, b)
     at_zero = problem.value_at(theta, b, scores)
     none = np.zeros((len(theta), 0))
     if parts.scores_are_smooth:
@@ -77,6 +77,8 @@ def _find(problem: Problem) -> NullPoint:
         b = np.array(min([b, *candidates], key=lambda row: _score_value(parts, scores + row)), dtype=float)
         scores = scores + b
     value = with_intercept = problem.value_at(theta, b, scores)
+    if value > at_zero:  # the search for the intercept has failed
+        b, scores, value, with_intercept = np.zeros_like(b), bare, at_zero, at_zero
     directions = free_directions(parts, theta) if parts.scores_are_smooth else none
     if directions is not None and directions.shape[1]:
         moved, its_b, _ = refit(parts, theta, b, scores, directions)

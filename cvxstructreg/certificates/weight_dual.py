@@ -291,11 +291,12 @@ class WeightDual:
         if points is not None:
             self.points = points
             return
-        if not self.left.any():  # nothing to absorb
+        size = float(np.linalg.norm(self.left))
+        if size == 0.0:  # nothing to absorb, or so little that its square underflows
             self.points = [np.zeros_like(q) for q in self.points]
             return
         if least <= 0.0:  # use a small ridge; the remaining excess is distributed or scaled away later
-            least = SMALL_RIDGE * float(np.linalg.norm(self.left)) / (float(np.linalg.norm(theta)) or 1.0)
+            least = SMALL_RIDGE * size / (float(np.linalg.norm(theta)) or 1.0)
         step = 2.0 * least / (self.parts.piece_norm or 1.0)
         weights = 0.0 if self.parts.separable is None else self.parts.separable.weights
         trial, momentum = self.points, Momentum(self.points)
@@ -311,7 +312,7 @@ class WeightDual:
             ]
             change = sum(float(np.sum((m - t) ** 2)) for m, t in zip(moved, trial, strict=True))
             trial = momentum.ahead(trial, moved)
-            if change <= (NEGLIGIBLE * float(np.linalg.norm(self.left))) ** 2:
+            if change <= (NEGLIGIBLE * size) ** 2:
                 break
         self.points = [piece.into_domain(q) for piece, q in zip(pieces, momentum.points, strict=True)]
 

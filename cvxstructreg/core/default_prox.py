@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from typing import Any
 from weakref import ref
 
@@ -16,6 +17,8 @@ from cvxstructreg.runtime.quiet import QuietProblem
 Array = NDArray[np.float64]
 #: The tightest tolerances that work. With tighter ones, or with a warm start, Clarabel stalls more often.
 ACCURACY = {"tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}
+#: If Clarabel fails, the problem is solved in units of the largest entry to these powers.
+POWERS = (0.25, 0.5, 0.75, 1.0)
 
 _Shape = tuple[int, ...]
 #: The idle problems of each atom and shape. The key is the identity of the atom: atoms need not be hashable, and they
@@ -33,14 +36,26 @@ class _ProxProblem:
 
     def minimiser(self, v: Array, t: float) -> Array:
         self.point.value, self.step.value = v, t
+        self.x.save_value(None)  # that of an earlier call
         limit = deadline.clarabel_limit()
-        try:
-            self.problem.solve(solver=cp.CLARABEL, warm_start=False, **ACCURACY, **limit)
-        except cp.SolverError:
-            self.problem.solve(solver=cp.CLARABEL, warm_start=False, **limit)
-        if self.problem.status == cp.USER_LIMIT:
-            deadline.check()
-        return np.array(self.x.value, dtype=float).reshape(v.shape)
+        for accuracy in (ACCURACY, {}):
+            with suppress(cp.SolverError):
+                self.problem.solve(solver=cp.CLARABEL, warm_start=False, **accuracy, **limit)
+            if self.problem.status == cp.USER_LIMIT:
+                deadline.check()
+            if self.x.value is not None:
+                return np.array(self.x.value, dtype=float).reshape(v.shape)
+        raise cp.SolverError(f"Clarabel ended with {self.problem.status!r}")
+
+
+class _Rescaled:
+    """f(size y) / size^2 as a function of y: its prox at v / size is that of f at v, divided by size."""
+
+    def __init__(self, atom: Any, size: float) -> None:
+        self.atom, self.size = atom, size
+
+    def expr(self, y: cp.Expression) -> cp.Expression:
+        return self.atom.expr(self.size * y) / self.size**2
 
 
 def default_prox(atom: Any, v: Array, t: float) -> Array:
@@ -54,9 +69,26 @@ def default_prox(atom: Any, v: Array, t: float) -> Array:
         problem = idle.pop()
     except IndexError:
         problem = _ProxProblem(atom, v.shape)
-    found = problem.minimiser(v, t)
+    try:
+        found = problem.minimiser(v, t)
+    except cp.SolverError:
+        return _in_other_units(atom, v, t)
     idle.append(problem)  # not after an error, when its state is unknown
     return found
+
+
+def _in_other_units(atom: Any, v: Array, t: float) -> Array:
+    """The best of the points found in other units, for entries of v that are far from 1."""
+    largest, best, lowest = float(np.abs(v).max(initial=0.0)) or 1.0, None, np.inf
+    for size in (largest**power for power in POWERS):
+        with suppress(cp.SolverError):
+            x = size * _ProxProblem(_Rescaled(atom, size), v.shape).minimiser(v / size, t)
+            cost = t * atom.value(x) + 0.5 * float(np.sum((x - v) ** 2))
+            if cost < lowest:
+                best, lowest = x, cost
+    if best is None:
+        raise cp.SolverError(f"Clarabel finds no prox of {atom!r} with t = {t:.3g} at entries up to {largest:.3g}")
+    return best
 
 
 def _idle_problems(atom: Any, shape: _Shape) -> deque[_ProxProblem]:

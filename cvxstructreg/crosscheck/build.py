@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.crosscheck.recipe import Recipe
 from cvxstructreg.crosscheck.recipe_terms import OPTIONS
+
+#: The expressions of :data:`cvxstructreg.crosscheck.composed_terms.FORMS`.
+EXPRESSIONS = {
+    "norm_inf": lambda w: cp.norm_inf(w),
+    "two largest": lambda w: cp.sum_largest(cp.abs(w), 2),
+    "power": lambda w: cp.sum(cp.power(cp.abs(w), 1.5)),
+    "steps": lambda w: cp.tv(w) + cp.norm1(w),
+    "softened": lambda w: cp.sum(cp.logistic(w) + cp.logistic(-w)),
+}
 
 
 def build(recipe: Recipe) -> csr.Problem:
@@ -41,6 +51,9 @@ def scaled(term: dict[str, Any]) -> csr.Term:
 
 def _atom(term: dict[str, Any]) -> Any:
     kind = getattr(csr, term["kind"])
+    if term["kind"] == "compose":
+        K = np.array(term["factor"])
+        return kind(_atom({**term["outer"], "on": "weights"}), sp.csr_array(K) if term["sparse"] else K)
     if term["on"] == "rows":
         return kind(term["y"], **{name: term[name] for name in OPTIONS if term.get(name) is not None})
     if term["kind"] in ("Ridge", "L1"):
@@ -63,6 +76,12 @@ def _atom(term: dict[str, Any]) -> Any:
         return kind(term["order"], graph(term["graph"]) if "graph" in term else None)
     if term["kind"] == "HuberDifferences":
         return kind(graph(term["graph"]), M=term["M"])
+    if term["kind"] == "HuberPenalty":
+        return kind(M=term["M"], weights=term["weights"])
+    if term["kind"] == "BlockNorms":
+        return kind(term["indptr"], term["weights"])
+    if term["kind"] == "FromExpression":
+        return kind(EXPRESSIONS[term["form"]])
     if term["kind"] == "SLOPE":
         return kind(term["weights"])
     if term["kind"] == "NuclearNorm":

@@ -77,12 +77,14 @@ def _keep_places(term: dict[str, Any], kept: list[int]) -> None:
     """Restrict the structure of a penalty to some of its weights (or examples)."""
     position = {old: new for new, old in enumerate(kept)}
     for name in ("weights", "lower", "upper"):
-        if isinstance(term.get(name), list) and "groups" not in term and "pairs" not in term:
+        if isinstance(term.get(name), list) and not any(key in term for key in ("groups", "pairs", "indptr")):
             term[name] = [term[name][old] for old in kept]
     if term.get("matrix") is not None:
         term["matrix"] = np.array(term["matrix"])[np.ix_(kept, kept)].tolist()
     if term.get("factor") is not None:
         term["factor"] = np.array(term["factor"])[:, kept].tolist()
+    if "indptr" in term:
+        term["indptr"] = [sum(old < end for old in kept) for end in term["indptr"]]
     if "graph" in term:
         _keep_nodes(term["graph"], kept)
     if term["kind"] == "TotalVariation" or (term["kind"] == "NuclearNorm" and term["shape"] is not None):

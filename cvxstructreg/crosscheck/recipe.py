@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from cvxstructreg.crosscheck.composed_terms import composed_terms
 from cvxstructreg.crosscheck.recipe_terms import LOSSES, REAL, RESIDUAL, loss_term, penalty_terms
 from cvxstructreg.crosscheck.structured_terms import structured_terms
 
@@ -54,9 +55,11 @@ def random_recipe(seed: int, number: int, largest: int = LARGEST) -> Recipe:
     order = [0, *(1 + rng.permutation(len(terms) - 1)).tolist()]
     terms = [terms[place] for place in order]
     losses, penalties = ([term for term in terms if (term["on"] == "rows") == is_loss] for is_loss in (True, False))
-    more = np.random.default_rng([seed, number, 1])  # a stream of its own: the draws above stay as they were
-    terms = [*losses, *structured_terms(more, model, wild, losses, penalties)]
-    return {"name": f"{seed}-{number}", "model": model, "terms": terms}
+    # streams of their own: the draws before them stay as they were
+    streams = [np.random.default_rng([seed, number, stream]) for stream in (1, 2)]
+    for rng, add in zip(streams, (structured_terms, composed_terms), strict=True):
+        penalties = add(rng, model, wild, losses, penalties)
+    return {"name": f"{seed}-{number}", "model": model, "terms": [*losses, *penalties]}
 
 
 def class_of(recipe: Recipe) -> tuple[str, str, tuple[str, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,8 @@ def as_script(recipe: Recipe, violation: Violation, settings: Settings | None = 
     """
     tol, limit = (settings or Settings()).tol, (settings or Settings()).time_limit
     lines = [f"# {violation.kind} ({violation.where}): {violation.message}", "import cvxstructreg as csr"]
-    lines += ["import numpy as np"]
+    forms = any(term["kind"] == "FromExpression" for term in recipe["terms"])
+    lines += [*(["import cvxpy as cp"] if forms else []), "import numpy as np"]
     model = recipe["model"]
     if model["format"] not in ("dense", "fortran") or any(term.get("sparse") for term in recipe["terms"]):
         lines.append("import scipy.sparse as sp")
@@ -61,7 +63,18 @@ def _matrix(model: dict[str, Any]) -> str:
 
 
 def _term(term: dict[str, Any]) -> str:
+    kind, text = term["kind"], _atom(term)
+    if term["on"] == "scores" and kind != "Dissimilarity":
+        text += ".on_scores()"
+    if term["on"] == "function" and kind != "RKHSNorm":
+        text += ".on_function()"
+    return text if term["scale"] == 1 else f"{term['scale']!r} * {text}"
+
+
+def _atom(term: dict[str, Any]) -> str:
     kind, name = term["kind"], f"csr.{term['kind']}"
+    if kind in EXPRESSED:
+        return EXPRESSED[kind](term)
     if term["on"] == "rows":
         given = [_short(term["y"])]
         given += [f"{key}={_short(term[key])}" for key in OPTIONS if term.get(key) is not None]
@@ -90,11 +103,39 @@ def _term(term: dict[str, Any]) -> str:
         text = f"{name}({term['pairs']}, power={term['power']}{weights}{_options(term, 'margin')})"
     else:
         text = f"{name}({'weights=' + _short(term['weights']) if term.get('weights') is not None else ''})"
-    if term["on"] == "scores" and kind != "Dissimilarity":
-        text += ".on_scores()"
-    if term["on"] == "function" and kind != "RKHSNorm":
-        text += ".on_function()"
-    return text if term["scale"] == 1 else f"{term['scale']!r} * {text}"
+    return text
+
+
+def _composed(term: dict[str, Any]) -> str:
+    outer = _atom({**term["outer"], "on": "weights"})
+    return f"csr.compose({outer}, {'sp.csr_array(' if term['sparse'] else '('}np.array({_short(term['factor'])})))"
+
+
+def _huber(term: dict[str, Any]) -> str:
+    return f"csr.HuberPenalty({term['M']!r}, weights={_short(term['weights'])})"
+
+
+def _blocks(term: dict[str, Any]) -> str:
+    return f"csr.BlockNorms({term['indptr']}, {_short(term['weights'])})"
+
+
+def _expression(term: dict[str, Any]) -> str:
+    return f"csr.FromExpression(lambda w: {EXPRESSION_TEXTS[term['form']]})"
+
+
+EXPRESSION_TEXTS = {
+    "norm_inf": "cp.norm_inf(w)",
+    "two largest": "cp.sum_largest(cp.abs(w), 2)",
+    "power": "cp.sum(cp.power(cp.abs(w), 1.5))",
+    "steps": "cp.tv(w) + cp.norm1(w)",
+    "softened": "cp.sum(cp.logistic(w) + cp.logistic(-w))",
+}
+EXPRESSED: dict[str, Callable[[dict[str, Any]], str]] = {
+    "compose": _composed,
+    "HuberPenalty": _huber,
+    "BlockNorms": _blocks,
+    "FromExpression": _expression,
+}
 
 
 def _options(term: dict[str, Any], *keys: str) -> str:

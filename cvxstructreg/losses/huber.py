@@ -92,8 +92,16 @@ class Huber(ResidualLoss):
         return float(np.sum(u * self.y) + 0.5 * np.sum(u[s > 0] ** 2 / s[s > 0]))
 
     def constants(self) -> list[Array]:
-        """The weighted means of the targets: candidates."""
-        return [np.ravel(self.weight_column.T @ self.y) / float(np.sum(self.sample_weight))]
+        """The roots of sum s clip(b - y, -delta, delta), a piecewise linear function of b, for each output."""
+        return [np.array([self._best_constant(column) for column in self.y.T])]
+
+    def _best_constant(self, y: Array) -> float:
+        ends = np.concatenate([y - self.delta, y + self.delta])
+        order = np.argsort(ends)
+        ends, bends = ends[order], np.concatenate([self.sample_weight, -self.sample_weight])[order]
+        slopes = np.maximum(np.cumsum(bends)[:-1], 0.0)
+        values = np.concatenate([[0.0], np.cumsum(slopes * np.diff(ends))]) - self.delta * self.sample_weight.sum()
+        return float(np.interp(0.0, values, ends))
 
     def dual_box(self) -> tuple[Array, Array]:
         """-s delta and s delta."""

@@ -25,6 +25,8 @@ from cvxstructreg.runtime import deadline
 
 #: Relative accuracy of the optimality conditions, and of the two bounds of the norm.
 ACCURACY, TIGHT = 1e-11, 1e-11
+#: The part of TIGHT that features of negligible cost may add to the norm.
+NEGLIGIBLE = 0.1
 #: Maximum numbers of changes of the set of groups, and of Newton steps for each set.
 ROUNDS, NEWTON_STEPS = 10, 10
 #: Alternations between parts and shares, and those after which Newton steps are tried, without tiny shares.
@@ -43,6 +45,10 @@ class LatentShares:
         self.tractable = bool(np.all(self.weights > 0)) and len(self.weights) <= MOST_GROUPS
         self.B: Any = B.toarray() if shape[0] * shape[1] <= DENSE else B
         self.covered = np.bincount(indices, minlength=n_features) > 0
+        self.cheapest = np.full(n_features, np.inf)  # the smallest positive weight of the groups of each feature
+        owners = np.repeat(self.weights, np.diff(np.asarray(indptr, dtype=int)))
+        np.minimum.at(self.cheapest, np.asarray(indices, dtype=int)[owners > 0], owners[owners > 0])
+        self.cheapest[np.isinf(self.cheapest)] = 0.0
 
     def prox_from(self, v: Array, t: float, norms: Array) -> Array | None:
         """The prox, from approximate norms of its parts; None if these are too inaccurate."""
@@ -53,10 +59,14 @@ class LatentShares:
         """The norm of z, never too low, by alternating between the parts and the shares, with Newton steps at times.
 
         Shares s give the parts s_g u_g with u_j = z_j / sum s, and parts give the shares s_g = ||v_g|| / c_g. Each step
-        decreases the cost of the parts; the bound from u ends the search. Groups of weight zero get no part.
+        decreases the cost of the parts; the bound from u ends the search. Groups of weight zero get no part. Features
+        whose cost is negligible are left to their cheapest group: tiny shares would make the Newton steps fail.
         """
         kept = self.weights > 0
         B, weights, a = self.B[kept], self.weights[kept], _squares(z, self.covered)
+        costs = np.sqrt(a) * self.cheapest  # each is at most the norm
+        negligible = costs <= NEGLIGIBLE * TIGHT * float(costs.max()) / len(a)
+        a[negligible] = 0.0
         search = _Search(B, a, weights, 0.0)
         s, best = np.sqrt(B @ a) / weights, np.inf
         for count in range(1, MOST_ALTERNATIONS + 1):
@@ -73,7 +83,7 @@ class LatentShares:
                 if best - lower <= TIGHT * best:
                     break
             s = s * (search.norms / weights)
-        return best
+        return best + float(np.sum(costs[negligible]))
 
     def _prox_search(self, v: Array, t: float, norms: Array) -> _Search | None:
         if not self.tractable:

@@ -14,6 +14,8 @@ import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
+from cvxstructreg.crosscheck.textbook.composed import KINDS as COMPOSED
+from cvxstructreg.crosscheck.textbook.composed import held_rows
 from cvxstructreg.crosscheck.textbook.matrices import bounds, covered, differences, factor_of, one_hot, signs
 from cvxstructreg.crosscheck.textbook.structured import KINDS as STRUCTURED
 from cvxstructreg.crosscheck.textbook.structured import unseen_rows
@@ -99,8 +101,8 @@ def _unpenalised(
     elif kind == "LatentGroupLasso":
         free = _members(term, positive=False)
         held = np.setdiff1d(np.arange(m), free[covered(term)[free]])
-    elif kind in STRUCTURED:
-        rows = unseen_rows(term, m)
+    elif kind in (*STRUCTURED, *COMPOSED):
+        rows = unseen_rows(term, m) if kind in STRUCTURED else held_rows(term, m)
         return [rows @ z == 0] if len(rows) else []
     elif kind == "FusedLasso":
         rows = differences(term["graph"])[0]

@@ -13,6 +13,8 @@ import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
+from cvxstructreg.crosscheck.textbook.composed import KINDS as COMPOSED
+from cvxstructreg.crosscheck.textbook.composed import composed_expression
 from cvxstructreg.crosscheck.textbook.matrices import Array, bounds, covered, differences, factor_of, one_hot, signs
 from cvxstructreg.crosscheck.textbook.regression import regression_expression, with_offset
 from cvxstructreg.crosscheck.textbook.structured import KINDS as STRUCTURED
@@ -172,6 +174,8 @@ def _penalty(term: dict[str, Any], z: cp.Expression) -> tuple[cp.Expression | No
         return _pairs(term, z), []
     if kind in STRUCTURED:
         return structured_expression(term, z), []
+    if kind in COMPOSED:
+        return composed_expression(term, z), []
     A, B = factor_of(term, m)
     if not len(A):
         return None, []

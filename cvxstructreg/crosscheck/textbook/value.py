@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.crosscheck.recipe import Recipe
+from cvxstructreg.crosscheck.textbook.composed import composed_value
 from cvxstructreg.crosscheck.textbook.matrices import Array, bounds, covered, differences, factor_of, one_hot, signs
 from cvxstructreg.crosscheck.textbook.regression import EPS, KINK, regression_value, with_offset
 from cvxstructreg.crosscheck.textbook.structured import structured_value
@@ -166,7 +167,7 @@ def _penalty(term: dict[str, Any], argument: _Argument) -> tuple[Any, Any]:
         return _group_norms(term, z), _group_norms(term, size)
     if kind == "Dissimilarity":
         return _pairs(term, z, size)
-    found = structured_value(term, z, size)
+    found = structured_value(term, z, size) or composed_value(term, z, size)
     if found is not None:
         return found
     return _quadratic(term, z, size)
