@@ -199,3 +199,10 @@ def test_iterates_do_not_run_away_along_directions_of_round_off():
     with muted(InaccurateWarning):
         solution = problem.solve("semismooth_newton", tol=1e-15, max_iter=8)
     assert max(record.objective for record in solution.history) <= problem.value(np.zeros(3))
+
+
+def test_a_preconditioner_that_round_off_makes_singular():
+    X = np.array([[-3000.0, -1000.0], [0.0, 0.0]])
+    loss = csr.Tweedie([66.5, 223.0], sample_weight=[0.7, 1e9], power=1.7)
+    problem = csr.Problem(csr.Linear(X, intercept=False), loss + 2e12 * csr.TotalVariation((2,), isotropic=False))
+    assert problem.solve("semismooth_cg", max_iter=200).status == "optimal"

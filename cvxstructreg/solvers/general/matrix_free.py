@@ -20,6 +20,8 @@ from cvxstructreg.solvers.general.newton_matrix import Hessians
 
 #: Conjugate gradient steps for one Newton step, and the accuracy of its residual: for most steps, and for the last.
 MOST_PRODUCTS, ROUGH_ACCURACY, FINE_ACCURACY = 200, 0.05, 1e-6
+#: The preconditioner is lifted by this part of its diagonal, so that it has a factorisation.
+SINGULAR = 1e-13
 #: The Newton matrix is regularised by this part of the curvature of all rows.
 TINY = 1e-12
 
@@ -122,8 +124,9 @@ class NewtonOperator:
                 diagonal[: function.n_weights] += 2.0 * scaled.scale * form.main_diagonal
         if matrix.nnz == 0:
             return 1.0 / diagonal
+        lifted = diagonal + SINGULAR * (matrix.diagonal() + diagonal)  # the diagonal may be below the round-off
         return splu(
-            sp.csc_array(matrix + sp.diags_array(diagonal)),
+            sp.csc_array(matrix + sp.diags_array(lifted)),
             permc_spec="MMD_AT_PLUS_A",
             diag_pivot_thresh=0.0,
             options={"SymmetricMode": True},
