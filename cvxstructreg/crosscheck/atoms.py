@@ -15,7 +15,7 @@ import numpy as np
 import cvxstructreg as csr
 from cvxstructreg.core.atom import conjugate, has_conjugate
 from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
-from cvxstructreg.crosscheck.recipe_terms import RESIDUAL
+from cvxstructreg.crosscheck.terms.usual import RESIDUAL
 from cvxstructreg.crosscheck.textbook.matrices import Array
 from cvxstructreg.crosscheck.textbook.regression import EPS
 from cvxstructreg.crosscheck.textbook.value import UNITS, term_value

@@ -10,9 +10,9 @@ import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.crosscheck.recipe import Recipe
-from cvxstructreg.crosscheck.recipe_terms import OPTIONS
+from cvxstructreg.crosscheck.terms.usual import OPTIONS
 
-#: The expressions of :data:`cvxstructreg.crosscheck.composed_terms.FORMS`.
+#: The expressions of :data:`cvxstructreg.crosscheck.terms.composed.FORMS`.
 EXPRESSIONS = {
     "norm_inf": lambda w: cp.norm_inf(w),
     "two largest": lambda w: cp.sum_largest(cp.abs(w), 2),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
-from cvxstructreg.crosscheck.recipe_terms import BY_ROW, RESIDUAL
+from cvxstructreg.crosscheck.terms.usual import BY_ROW, RESIDUAL
 
 
 def keep_rows(recipe: Recipe, kept: list[int]) -> Recipe:

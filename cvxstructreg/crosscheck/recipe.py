@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg.crosscheck.composed_terms import composed_terms
-from cvxstructreg.crosscheck.recipe_terms import LOSSES, REAL, RESIDUAL, loss_term, penalty_terms
-from cvxstructreg.crosscheck.structured_terms import structured_terms
+from cvxstructreg.crosscheck.terms.composed import composed_terms
+from cvxstructreg.crosscheck.terms.structured import structured_terms
+from cvxstructreg.crosscheck.terms.usual import LOSSES, REAL, RESIDUAL, loss_term, penalty_terms
 
 Recipe = dict[str, Any]
 

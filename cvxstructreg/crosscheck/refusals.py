@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.crosscheck.recipe import Recipe
-from cvxstructreg.crosscheck.recipe_terms import MEANS, REAL
+from cvxstructreg.crosscheck.terms.usual import MEANS, REAL
 
 
 def is_documented(recipe: Recipe, error: BaseException) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from cvxstructreg.crosscheck.findings import Settings, Violation
 from cvxstructreg.crosscheck.recipe import Recipe
-from cvxstructreg.crosscheck.recipe_terms import OPTIONS
+from cvxstructreg.crosscheck.terms.usual import OPTIONS
 
 
 def as_script(recipe: Recipe, violation: Violation, settings: Settings | None = None) -> str:

@@ -14,7 +14,7 @@ from cvxstructreg.crosscheck.checks import NEARBY, check
 from cvxstructreg.crosscheck.findings import Settings, Violation
 from cvxstructreg.crosscheck.parts import fewer_classes, keep_columns, keep_rows, keep_terms
 from cvxstructreg.crosscheck.recipe import Recipe
-from cvxstructreg.crosscheck.recipe_terms import RESIDUAL
+from cvxstructreg.crosscheck.terms.usual import RESIDUAL
 
 
 def shrink(

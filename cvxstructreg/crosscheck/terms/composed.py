@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg.crosscheck.recipe_terms import Term, strength, typical_pull
+from cvxstructreg.crosscheck.terms.usual import Term, strength, typical_pull
 
 #: The share of problems with such a penalty, and the share of those that act on the scores.
 SHARE, ON_SCORES = 0.12, 0.2

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg.crosscheck.recipe_terms import Term, random_graph, strength, typical_pull
+from cvxstructreg.crosscheck.terms.usual import Term, random_graph, strength, typical_pull
 
 #: The share of problems with such a penalty on the weights.
 SHARE = 0.35

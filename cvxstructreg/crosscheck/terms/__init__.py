@@ -1,0 +1,1 @@
+"""Random terms of a recipe: losses, penalties, and penalties with further structure."""
