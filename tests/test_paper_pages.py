@@ -56,13 +56,13 @@ def test_tables_replace_what_is_between_the_markers(papers, tmp_path):
     page = tmp_path / "page.md"
     names = ("run", "protocol", "differences from the paper", "Table 1")
     page.write_text("# Title\n" + "".join(f"<!-- begin {name} -->\nold\n<!-- end -->\ntext\n" for name in names))
-    content = {"CPU seconds": 90.0, "date": "2026-01-01", "python": "3.11", "protocol": ["a"]}
+    content = {"CPU seconds": 90.0, "date": "2026-01-01", "python": "3.11", "protocol": ["a"], "parts": ["all"]}
     content |= {"differences from the paper": ["b"], "tables": {"Table 1": {"header": ["x"], "rows": [[1.5]]}}}
     for _ in range(2):  # the second time changes nothing
         reporting.write_page(page, content)
         text = page.read_text()
         assert "old" not in text and text.count("text") == len(names)
-        assert "| 1.50 |" in text and "1.5 minutes" in text and "\n- a\n" in text
+        assert "| 1.50 |" in text and "1.5 CPU minutes" in text and "\n- a\n" in text
     with pytest.raises(SystemExit, match="no marker"):
         reporting.write_page(page, content | {"tables": {"Table 2": {"header": [], "rows": []}}})
 

@@ -20,8 +20,8 @@ PAGES = Path(__file__).parents[2] / "docs" / "papers"
 QUICK = "quick run on made or cut data, not a result of the paper's data"
 
 
-def options(description: str, **defaults: Any) -> argparse.Namespace:
-    """The options of a script, which are the same for all."""
+def options(description: str, parts: Sequence[str]) -> argparse.Namespace:
+    """The options of a script, which are the same for all. ``parts`` are the parts that can be run alone."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="short run, on generated data if no real data are found")
     parser.add_argument("--data-home", help="folder of the data (default: CVXSTRUCTREG_DATA or the cache folder)")
@@ -32,7 +32,8 @@ def options(description: str, **defaults: Any) -> argparse.Namespace:
     parser.add_argument("--cache", type=Path, default=cache_folder() / "papers", help="folder of the finished cells")
     parser.add_argument("--fresh", action="store_true", help="compute all cells again")
     parser.add_argument("--write-docs", action="store_true", help="write the tables and the figure into docs/papers")
-    parser.set_defaults(cell_seconds=0.0, **defaults)
+    parser.add_argument("--parts", nargs="+", choices=parts, default=parts, help="run only these parts (default: all)")
+    parser.set_defaults(cell_seconds=0.0)
     given = parser.parse_args()
     if given.quick and given.write_docs:
         parser.error("--write-docs needs the full run: the tables of a quick run are not results")
@@ -115,6 +116,7 @@ class Report:
             given.json.write_text(json.dumps(self.content, indent=2, default=float) + "\n", encoding="utf-8")
         paths = [given.figure] if given.figure is not None else []
         if given.write_docs:
+            self.content["parts"] = list(given.parts)
             write_page(PAGES / f"{page}.md", self.content)
             paths.append(PAGES / f"{page.split('_')[0]}.png")
         if paths and draw is not None:
@@ -138,13 +140,13 @@ def save_figure(draw: Callable[[Any], Any], paths: Sequence[Path]) -> None:
 def write_page(path: Path, content: Mapping[str, Any]) -> None:
     """Replace everything between the markers of a page: its tables by name, the run, protocol and differences.
 
-    A marker is a pair of comments, ``<!-- begin NAME -->`` and ``<!-- end -->``. Every table must have one.
+    A marker is a pair of comments, ``<!-- begin NAME -->`` and ``<!-- end -->``. Every table must have one. Tables of
+    parts that were not run stay as they are.
     """
     minutes = content["CPU seconds"] / 60.0
     blocks = {name: table(found["header"], found["rows"]) for name, found in content["tables"].items()}
-    blocks["run"] = (
-        f"Run of {content['date']}, Python {content['python']}: {minutes:.1f} minutes of CPU time on one core."
-    )
+    parts = ", ".join(content["parts"])
+    blocks["run"] = f"Run of {content['date']}, Python {content['python']}; parts: {parts}; {minutes:.1f} CPU minutes."
     for name in ("protocol", "differences from the paper"):
         blocks[name] = "\n".join(f"- {line}" for line in content[name])
     text = path.read_text(encoding="utf-8")

@@ -210,16 +210,16 @@ def size_table(results: dict[str, Any], report: Report, given: Any) -> None:
 
 def main() -> None:
     """Run the data sets and print the paper's tables next to ours."""
-    given = options(__doc__)
+    given = options(__doc__, (*PAIRS, *REVIEWS))
     report = Report("Yogatama and Smith 2014, Tables 1 to 3", PROTOCOL, DIFFERENCES, given.quick)
-    names = (MADE,) if given.quick else (*PAIRS, *REVIEWS)
+    names = (MADE,) if given.quick else given.parts
     results = {name: run_data(name, given) | {"data_home": given.data_home} for name in names}
     size_table(results, report, given)
     accuracy_tables(results, report, given.quick)
     truncation_tables(results, report)
-    name = MADE if given.quick else "computer"
+    name = MADE if given.quick else next(name for name in ("computer", *names) if name in names)
     table = computed(sentence_table, [{"name": name, "data_home": given.data_home, **_chosen(results[name])}], given)
-    report.add(f"Table 3: the sentences of a post of {name}", *table[0])
+    report.add("Table 3: the sentences of a post", *table[0])
     report.note("tried", {name: found["tried"] for name, found in results.items()})
     report.finish(given, lambda figure: draw(figure, results), "yogatama_smith_2014")
 
