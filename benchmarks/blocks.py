@@ -5,7 +5,7 @@
   row.
 - ``blocks_pass``: X'u and a Newton pass of ``gram_columns``, against a loop that maps the same files and multiplies.
 - ``blocks_memory``: a matrix in memory, given as it is and as blocks.
-- ``blocks_dask``: the same folder with one process and with two workers of a LocalCluster.
+- ``blocks_dask``: 2,000,000 rows of 50 entries with one process and with two workers of a LocalCluster.
 - ``blocks_growth``: passes, seconds and traffic for a part of the rows and for all of them.
 - ``blocks_dask_glm``: dask-glm (proximal gradient and ADMM) on a dense logistic lasso, stopped at an error of 1e-5 or
   at a limit.
@@ -41,8 +41,10 @@ from cvxstructreg.row_blocks.sampling import loss_of_rows
 SIZE = 0.5
 #: Features, entries in a row, and rows of a block.
 D, ENTRIES, ROWS = 30_000, 400, 5_000
+#: Rows, entries in a row and memory limit for the comparison with a cluster.
+CLUSTER_ROWS, CLUSTER_ENTRIES, CLUSTER_MEMORY = 2_000_000, 50, 0.6e9
 #: CPU seconds after which a peer is stopped.
-LIMIT = 200.0
+LIMIT = 60.0
 #: The relative error of the objective that dask-glm must reach.
 ERROR = 1e-5
 
@@ -58,27 +60,32 @@ def size_of(path: Path) -> float:
 
 
 def folder(gigabytes: float) -> Path:
-    """A folder of blocks with their labels, written unless it exists."""
+    """A folder of blocks with their labels, of this size."""
     n = rows_of_size(gigabytes)
-    path = Path(tempfile.gettempdir(), f"cvxstructreg-blocks-{n}")
+    return written(f"cvxstructreg-blocks-{n}", n, ENTRIES)
+
+
+def written(name: str, n: int, entries: int) -> Path:
+    """A folder of blocks for temporary files, written unless it exists."""
+    path = Path(tempfile.gettempdir(), name)
     if not (path / "complete.json").exists():
-        csr.io.write_blocks(path, generated(n))
+        csr.io.write_blocks(path, generated(n, entries))
     return path
 
 
-def generated(n: int) -> Iterator[tuple[Any, Any]]:
+def generated(n: int, entries: int = ENTRIES) -> Iterator[tuple[Any, Any]]:
     """Sparse rows in which features are about as frequent as words; 60 of them matter."""
     rng = np.random.default_rng(0)
     weights = np.zeros(D)
     weights[:60] = rng.normal(size=60)
     frequency = 1.0 / np.arange(1, D + 1) ** 0.6
     sums = np.cumsum(frequency / frequency.sum())
-    pool = np.searchsorted(sums, rng.random((ROWS, ENTRIES))).clip(0, D - 1).astype(np.int32)
+    pool = np.searchsorted(sums, rng.random((ROWS, entries))).clip(0, D - 1).astype(np.int32)
     pool.sort(axis=1)
-    starts = np.arange(0, ROWS * ENTRIES + 1, ENTRIES, dtype=np.int32)
+    starts = np.arange(0, ROWS * entries + 1, entries, dtype=np.int32)
     for _ in range(0, n, ROWS):
         indices = pool[rng.permutation(ROWS)]
-        X = sp.csr_array((rng.random(ROWS * ENTRIES), indices.ravel(), starts.copy()), shape=(ROWS, D))
+        X = sp.csr_array((rng.random(ROWS * entries), indices.ravel(), starts.copy()), shape=(ROWS, D))
         X.sum_duplicates()
         scores = X @ weights - X.sum(axis=1) * weights.mean()
         yield X, np.where(scores + rng.logistic(size=ROWS) > 0, 1, -1)
@@ -187,15 +194,14 @@ def dask() -> Iterator[Result]:
     except ImportError:
         print("blocks_dask: skipped, distributed is not installed")
         return
-    path = folder(SIZE)
-    limit = 0.05e9 + 1.2 * ENTRIES * rows_of_size(SIZE)
+    path = written(f"cvxstructreg-blocks-{CLUSTER_ROWS}-short", CLUSTER_ROWS, CLUSTER_ENTRIES)
 
     def solve(engine: Any, some: Any = slice(None)) -> tuple[Any, float]:
-        blocks = csr.RowBlocks(path, engine=engine, memory_limit=limit).take(some)
+        blocks = csr.RowBlocks(path, engine=engine, memory_limit=CLUSTER_MEMORY).take(some)
         problem = csr.Problem(csr.Linear(blocks), objective(blocks.y))
         return cpu(lambda: problem.solve("working_columns"), engine if isinstance(engine, Client) else None)
 
-    work = f"{rows_of_size(SIZE):,} rows"
+    work = f"{CLUSTER_ROWS:,} rows of {CLUSTER_ENTRIES} entries"
     solve("serial", slice(4))  # compiles what is needed
     alone, seconds = solve("serial")
     solver = f"one process, {alone.n_passes} passes"
@@ -266,13 +272,13 @@ def dask_glm() -> Iterator[Result]:
     data, labels = da.from_array(X, chunks=(n // 10, d)), da.from_array(y, chunks=n // 10)
     common = {"regularizer": "l1", "lamduh": strength, "family": families.Logistic}
     for run, more in ((admm, {"abstol": 0.0, "reltol": 0.0}), (proximal_grad, {"tol": 0.0})):
-        steps, error, spent = 25, np.inf, 0.0
+        steps, error, spent = 100, np.inf, 0.0
         while error > ERROR and spent < LIMIT:
             weights, spent = cpu(partial(run, data, labels, **common, **more, max_iter=steps))
-            error, steps = problem().value(np.asarray(weights)) / best - 1.0, 2 * steps
+            error, steps = problem().value(np.asarray(weights)) / best - 1.0, 4 * steps
         stopped = "" if error <= ERROR else " (stopped)"
         yield Result(
-            "blocks_dask_glm", work, f"dask-glm {run.__name__}, {steps // 2} steps{stopped}", spent, np.nan, error
+            "blocks_dask_glm", work, f"dask-glm {run.__name__}, {steps // 4} steps{stopped}", spent, np.nan, error
         )
 
 

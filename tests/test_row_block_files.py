@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -105,6 +106,18 @@ def test_an_iterator_must_return_the_same_blocks(tmp_path):
     blocks = csr.RowBlocks(lambda: iter(turns.pop(0)), engine="serial")
     with pytest.raises(csr.BlockError, match="block 1 of the iterator has 19 rows, expected 20"):
         blocks @ np.ones((6, 1))
+
+
+def test_a_full_disk_that_numpy_reports_without_a_number_is_named(tmp_path, monkeypatch):
+    def full(file, array, **options):
+        raise OSError("50495 requested and 49120 written")
+
+    monkeypatch.setattr(directory.np, "save", full)
+    for room, number in ((0, errno.ENOSPC), (10**9, errno.EIO)):
+        monkeypatch.setattr(directory.shutil, "disk_usage", lambda path, room=room: SimpleNamespace(free=room))
+        with pytest.raises(OSError, match=r"block 0 cannot be written to .* \(50495 requested.*make room") as caught:
+            written(tmp_path)
+        assert caught.value.errno == number
 
 
 def test_a_full_disk_keeps_finished_blocks_and_writing_resumes(tmp_path, monkeypatch):

@@ -11,10 +11,13 @@ pickle.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +33,8 @@ from cvxstructreg.row_blocks.sources import Opened, joined
 JOURNAL, COLUMNS, COMPLETE = "blocks.jsonl", "columns.npz", "complete.json"
 #: Bytes of a block when a matrix is split: large enough for fast reading, small against the memory.
 BLOCK_BYTES = 32e6
+#: A disk with fewer free bytes is full.
+FULL_DISK = 1e5
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,14 +247,18 @@ class _replacing:  # noqa: N801
                 os.fsync(self.file.fileno())
         except OSError as failed:
             error = failed
-        self.file.close()
+        with suppress(OSError):  # a full disk was noticed before
+            self.file.close()
         if error is None:
             os.replace(self.partial, self.path)
             return
+        full = shutil.disk_usage(self.path.parent).free < FULL_DISK
         self.partial.unlink(missing_ok=True)
         if isinstance(error, OSError):
+            number = error.errno or (errno.ENOSPC if full else errno.EIO)  # NumPy does not tell that the disk is full
+            reason = error.strerror or f"{os.strerror(number)} ({error})"
             remedy = "the blocks before it are kept; make room and call write_blocks again"
-            raise OSError(error.errno, f"{self.what} cannot be written to {self.path.parent}: {error}; {remedy}")
+            raise OSError(number, f"{self.what} cannot be written to {self.path.parent}: {reason}; {remedy}") from error
 
 
 def _journal(folder: Path) -> list[dict[str, Any]]:
