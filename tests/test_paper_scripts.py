@@ -1,0 +1,80 @@
+"""Parts of the paper scripts against definitions: the global test, the kernel of a feature network, stopping rules."""
+
+from __future__ import annotations
+
+import importlib
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import cvxstructreg as csr
+
+SCRIPTS = Path(__file__).parent.parent / "examples" / "papers"
+
+
+@pytest.fixture
+def scripts(monkeypatch):
+    """A function that imports a module of the paper scripts."""
+    monkeypatch.syspath_prepend(SCRIPTS)
+    return importlib.import_module
+
+
+def test_the_global_test_finds_a_related_set_of_genes(scripts):
+    data = scripts("fei_data")
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 17)
+    noise = rng.standard_normal((34, 10))
+    assert data.global_test(noise + 1.5 * y[:, None], y) < 0.01
+    p_values = [data.global_test(rng.standard_normal((34, 10)), y) for _ in range(20)]
+    assert 0.2 < np.mean(p_values) < 0.8
+    assert data.global_test(noise * 7.0 + 3.0, y) == data.global_test(noise, y)  # units do not matter
+
+
+def test_pathways_that_overlap_are_left_out(scripts):
+    apart = scripts("fei_data").apart
+    sets = {"a": [0, 1], "b": [1, 2], "c": [3], "d": [4]}
+    assert list(apart(sets, {"a": 0.02, "b": 0.01, "c": 0.05, "d": 0.2})) == ["b", "c"]
+
+
+def test_the_kernel_of_the_feature_network_is_the_same_problem(scripts):
+    fei, task_of = scripts("fei_2010"), scripts("fei_data").task_of
+    task = task_of("made", 60, 0, None, True)
+    rows = np.arange(60)
+    (model,) = fei.network_path(task, task.X, rows, [(0.0, 2.0)])
+    penalty = 2.0 * csr.FeatureNetwork(task.graph) + 0.02 * csr.Ridge()
+    problem = csr.Problem(csr.Linear(task.X), csr.Logistic(task.y) + penalty)
+    assert task.graph.isolated.size == 0
+    assert problem.value(model.coef, model.intercept) <= problem.solve(tol=1e-8).objective * (1.0 + 2e-3)
+
+
+def test_runs_end_by_the_change_of_w(scripts):
+    published = scripts("published_admm")
+    rng = np.random.default_rng(0)
+    X = sp.csr_array(rng.poisson(0.6, size=(40, 12)).astype(float))
+    y = (np.asarray(X[:, [0]].todense()).ravel() > 0).astype(int)
+    groups = csr.Groups([sorted(rng.choice(12, 3, replace=False).tolist()) for _ in range(15)], n_features=12)
+    run = published.Stops(X, y, groups, 0.3, 0.2, 0.7, change=1e-2)
+    points = []
+    while not run.ended:
+        points.append(run.after(run.count + 1)[0][0])
+    changes = [np.linalg.norm(b - a) / np.linalg.norm(b) for a, b in pairwise(points)]
+    assert run.count == len(points) > 2
+    assert changes[-1] <= 1e-2 < min(changes[:-1])
+
+
+def test_the_score_of_a_sentence_is_what_the_true_class_loses(scripts):
+    models = scripts("text_models")
+    name = scripts("text_data").MADE
+    points = {"ridge": {"lam": 1.0}}
+    header, rows = models.sentence_table(name, None, points, {"lam": 0.1, "lam1": 0.1, "rho": 1.0})
+    assert header == ["sentence", "sentences", "ridge"]
+    data = scripts("text_data").text_data(name, None)
+    w, b = models.models_of(data.whole, points, {"lam": 0.1, "lam1": 0.1, "rho": 1.0})["ridge"]
+    text = next(t for t in data.texts if " ".join(data.splitter(t)[0].split())[:60] == rows[0][0])
+    sentences = data.splitter(text)
+    counts = data.vectorizer.transform([" ".join(sentences), " ".join(sentences[1:])]).toarray()
+    probability = 1.0 / (1.0 + np.exp(-(counts @ w + b)))
+    assert rows[0][2] == pytest.approx(np.log(probability[0]) - np.log(probability[1]), abs=1e-3)
