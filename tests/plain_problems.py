@@ -304,6 +304,12 @@ def classes_with_groups(g: Any) -> Any:
     return cp.sum(each) / g.n + 0.05 * cp.sum(cp.norm(W, 2, axis=1))
 
 
+@case("semidefinite constraint")
+def semidefinite(g: Any) -> cp.Problem:
+    S = cp.Variable((3, 3))
+    return cp.Problem(cp.Minimize(cp.sum_squares(S - np.outer(g.r[:3], g.r[3:6])) + 0.1 * cp.norm1(S)), [S >> 0])
+
+
 @case("nuclear norm of several outputs")
 def nuclear(g: Any) -> Any:
     W = cp.Variable((g.d, 2))

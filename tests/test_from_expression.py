@@ -197,6 +197,7 @@ def test_given_formulas_that_are_wrong_are_found_before_a_solve(formulas):
         (lambda w: cp.norm1(MAP[:, :3] @ w), "cannot be applied to weights of shape"),
         (lambda w: cp.Constant(1.0), "does not depend on the weights"),
         (lambda w: cp.Parameter(nonneg=True, name="lam") * cp.norm1(w), "parameter lam.*lam.value"),
+        (lambda w: cp.transforms.indicator([cp.reshape(w, (2, 3), order="F")[:, :2] >> 0]), "cp.lambda_min"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_expression_named(function, message):

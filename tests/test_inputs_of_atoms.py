@@ -66,6 +66,42 @@ def test_data_frames_keep_their_names():
     problem = csr.Problem(model, loss + csr.L1())
     assert problem.feature_names == ("a", "b", "c")
     assert csr.Problem(model, loss + csr.FusedLasso(GRAPHS["named frame"])).feature_names == ("a", "b", "c")
-    other = pd.DataFrame(W, index=["b", "a", "c"], columns=["b", "a", "c"])
-    with pytest.raises(ValueError, match=r"the data and a term have different names.*'a' and 'b'"):
-        csr.Problem(model, loss + csr.FusedLasso(other))
+
+
+def test_features_are_found_by_name():
+    X = pd.DataFrame(np.arange(20.0).reshape(4, 5) % 7, columns=["a", "b", "c", "d", "e"])
+    model, loss = csr.Linear(X), csr.Squared([1.0, 2.0, 3.0, 0.0])
+    edges = csr.Graph.from_edges([(3, 1), (1, 0)], [2.0, 1.0], n_nodes=5)
+    pairs = [("d", "b", 2.0), ("b", "a", 1.0)]
+    given = (pairs, pd.DataFrame(pairs), nx.Graph([("d", "b", {"weight": 2.0}), ("b", "a")]))
+    for form in given:
+        for penalty in (csr.FusedLasso, csr.Laplacian, csr.FeatureNetwork, csr.HuberDifferences):
+            problem = csr.Problem(model, loss + penalty(form))
+            assert problem.feature_names == tuple("abcde")
+            assert problem.value(np.arange(5.0)) == csr.Problem(model, loss + penalty(edges)).value(np.arange(5.0))
+    numbers = csr.Groups([[3, 1], [1, 4]], n_features=5, weights=[1.0, 3.0])
+    for form in ([["d", "b"], ["b", "e"]], {"x": ["d", "b"], "y": {"b", "e"}}):
+        for penalty in (csr.GroupLasso, csr.LatentGroupLasso):
+            named = csr.Problem(model, loss + penalty(form, weights=[1.0, 3.0]))
+            assert named.value(np.arange(5.0)) == pytest.approx(
+                csr.Problem(model, loss + penalty(numbers)).value(np.arange(5.0))
+            )
+    with pytest.raises(ValueError, match="has the feature 'z', which is no column of the data"):
+        csr.Problem(model, loss + csr.FusedLasso([("a", "z")]))
+    for unnamed in (
+        csr.GroupLasso([["a", "b"], ["c"], ["d", "e"]], weights=2.0),
+        csr.FusedLasso([*pairs, ("c", "e", 1.0)]),
+    ):
+        with pytest.raises(ValueError, match="has names of features, but the data have none"):
+            csr.Problem(csr.Linear(X.to_numpy()), loss + unnamed)
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_differences_take_any_form_of_a_graph(name):
+    form = GRAPHS[name]
+    assert np.array_equal(csr.differences(form, order=2).toarray(), csr.differences(CHAIN, order=2).toarray())
+    w = np.array([1.0, -2.0, 0.5])
+    assert csr.TrendFilter(2, form)(w) == csr.TrendFilter(2, CHAIN)(w)
+    assert csr.HuberDifferences(form)(w) == csr.HuberDifferences(CHAIN)(w)
+    with pytest.raises(TypeError, match=r"use FusedLasso\(graph\)"):
+        csr.TotalVariation(form)

@@ -204,6 +204,15 @@ class Atom:
         """The names of these rows, if the graph or the groups of the atom have names."""
         return None
 
+    @property
+    def needs_names(self) -> bool:
+        """Whether the rows are known by their names only, so that the data must have names."""
+        return False
+
+    def aligned(self, names: tuple[str, ...]) -> Atom:
+        """The same function of features of these names, which include all of :attr:`row_names`."""
+        return self
+
     def check_rows(self, m: int, what: str) -> None:
         """Raise unless the atom can act on m rows; ``what`` names them in the message: features, examples."""
         if self.size is not None and self.size != m:

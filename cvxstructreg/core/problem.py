@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import cvxpy as cp
@@ -48,7 +49,7 @@ class Problem:
         if not isinstance(model, Model):
             raise TypeError(f"the first argument must be a model such as Linear(X), got {type(model).__name__}")
         self.given = model
-        self._stated: tuple[Term, ...] = Objective.of(objective).terms
+        self._stated = tuple(self._aligned(term) for term in Objective.of(objective).terms)
         self.n_outputs = self._count_outputs()
         for term in self._stated:
             self._check_sizes(term)
@@ -63,6 +64,25 @@ class Problem:
         if len(outputs) > 1:
             raise ValueError(f"all losses must have the same number of outputs, got {sorted(outputs)}")
         return outputs.pop()
+
+    def _aligned(self, term: Term) -> Term:
+        """The term with the features of its graph or groups found by name, if both they and the data have names."""
+        own, names = term.atom.row_names, self.given.feature_names
+        if term.target != "weights" or own is None or own == names:
+            return term
+        if names is None:
+            if term.atom.needs_names:
+                raise ValueError(
+                    f"{term.atom!r} has names of features, but the data have none; pass a data frame, or numbers"
+                )
+            return term
+        unknown = set(own).difference(names)
+        if unknown:
+            raise ValueError(
+                f"{term.atom!r} has the feature {min(unknown)!r}, which is no column of the data "
+                f"({len(unknown)} of its {len(own)} names are unknown); remove it, or rename it"
+            )
+        return replace(term, atom=term.atom.aligned(names))
 
     def _check_sizes(self, term: Term) -> None:
         if isinstance(term.atom, Loss):

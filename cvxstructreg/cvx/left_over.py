@@ -20,6 +20,8 @@ from cvxstructreg.numerics.arrays import Array
 FEASIBLE = 1e-8
 #: The expression is raised above zero by this part of its size.
 MARGIN = 1e-6
+#: Weights up to which penalties of known form are joined with what is left.
+MOST_JOINED = 500
 
 
 class LeftOver:
@@ -53,10 +55,13 @@ class LeftOver:
                 found[layout.first[variable.id] : layout.first[variable.id] + variable.size] = True
         return found
 
-    @property
-    def is_restricted(self) -> bool:
-        """Whether there are constraints: a certificate then needs all terms that are not smooth in one."""
-        return bool(self.constraints)
+    def joins(self, n_weights: int) -> bool:
+        """Whether the penalties that are not smooth become one with what is left.
+
+        A certificate needs this if there are constraints. For few weights it is then one solve of a cone program; a
+        sum of several terms needs a search for the share of each.
+        """
+        return bool(self.constraints) or n_weights <= MOST_JOINED
 
     def term(
         self, layout: Layout, columns: Any, shape: tuple[int, int] | None = None, others: Sequence[Term] = ()
@@ -141,5 +146,11 @@ def substituted(e: Any, swap: dict[int, Any], reader: Reader) -> Any:
 
 
 def with_arguments(e: Any, swap: dict[int, Any], reader: Reader) -> Any:
-    """An atom or a constraint with other variables in its arguments."""
-    return e.copy([substituted(argument, swap, reader) for argument in e.args])
+    """An atom or a constraint with other variables in its arguments.
+
+    A semidefinite constraint is written with the smallest eigenvalue: CVXPY does not compile it inside an indicator.
+    """
+    arguments = [substituted(argument, swap, reader) for argument in e.args]
+    if isinstance(e, cp.PSD):
+        return cp.lambda_min((arguments[0] + arguments[0].T) / 2.0) >= 0
+    return e.copy(arguments)

@@ -94,8 +94,9 @@ class Parts:
     def _with_left_term(
         self, terms: list[Term], columns: Any, shape: tuple[int, int] | None = None
     ) -> tuple[list[Term], float]:
-        """The terms with what is left; with constraints, all penalties but the quadratic ones become part of it."""
-        smooth = [t for t in terms if not self.left.is_restricted or isinstance(t.atom, Loss) or t.can("quadratic")]
+        """The terms with what is left; the penalties that are not quadratic may become part of it."""
+        joins = self.left.joins(columns.size)
+        smooth = [t for t in terms if not joins or isinstance(t.atom, Loss) or t.can("quadratic")]
         others = [term for term in terms if term not in smooth]
         try:
             term, raised = self.left.term(self.layout, columns, shape, others)

@@ -48,7 +48,13 @@ class ConeProgram:
         start = data["param_prob"].var_id_to_col[x.id]
         constant = float(inverse[-1][cp.settings.OFFSET])
         at = np.arange(start, start + x.size)
-        return cls((P + P.T) / 2.0, c, A, np.asarray(data["b"], dtype=float), constant, Cones.of(data["dims"]), at)
+        cones = Cones.of(data["dims"])
+        if cones.n_rows != A.shape[0]:
+            raise ValueError(
+                f"FromExpression: CVXPY compiles {str(expression)[:80]} to {A.shape[0]} rows of cones with "
+                f"{cones.n_rows}; write a semidefinite constraint S >> 0 in an indicator as cp.lambda_min(S) >= 0"
+            )
+        return cls((P + P.T) / 2.0, c, A, np.asarray(data["b"], dtype=float), constant, cones, at)
 
     @property
     def size(self) -> int:

@@ -43,6 +43,11 @@ class Cones:
             yield kind, parameter, slice(start, start + n)
             start += n
 
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of all cones."""
+        return max((rows.stop for _, _, rows in self.blocks()), default=0)
+
     def dual_contains(self, y: Array) -> bool:
         """Whether y is in the dual cone, exactly as computed: no tolerance."""
         return all(_dual_contains(kind, parameter, y[rows]) for kind, parameter, rows in self.blocks())

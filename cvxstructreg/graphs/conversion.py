@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
+from cvxstructreg.graphs.alignment import aligned_graph
 from cvxstructreg.graphs.graph import Graph
 from cvxstructreg.graphs.networkx_bridge import from_networkx
 
@@ -19,7 +21,7 @@ def as_graph(given: Any, owner: str) -> Graph:
     given : Graph, square matrix, networkx graph, data frame or sequence of pairs
         A matrix, dense or sparse, has the weights W. A data frame has the weights if it is square with equal names of
         rows and columns, and else one edge in each row: two ends and perhaps a weight. Pairs, or triples with a weight,
-        are numbers of features; the last feature is the largest number in them.
+        are numbers of features, the last feature being the largest number in them, or names of features.
     owner : str
         Who needs the graph, for the message.
 
@@ -44,16 +46,50 @@ def as_graph(given: Any, owner: str) -> Graph:
     raise TypeError(f"{owner} needs a Graph, got {kind}; pass Graph(W), pairs of features, or a networkx graph")
 
 
+def is_graph_like(given: Any) -> bool:
+    """Whether :func:`as_graph` could make a graph of it, and not a number or a tuple of numbers."""
+    if isinstance(given, Graph) or hasattr(given, "edges") or hasattr(given, "columns") or sparse.issparse(given):
+        return True
+    if isinstance(given, np.ndarray):
+        return given.ndim == 2
+    return isinstance(given, list | tuple | set | frozenset) and any(np.ndim(row) == 1 for row in given)
+
+
+class OnGraph:
+    """The part of a penalty with the field ``graph`` that finds the features of the data by their names."""
+
+    graph: Any
+
+    @property
+    def needs_names(self) -> bool:
+        """Whether the features are known by name only: those of a table of edges or of pairs of names."""
+        return bool(getattr(self.graph, "by_name", False))
+
+    def aligned(self, names: tuple[str, ...]) -> Self:
+        """The same penalty on features of these names, in this order; features without a node have no edges."""
+        return replace(self, graph=aligned_graph(self.graph, names, missing="error"))  # type: ignore[type-var]
+
+
+def _named(graph: Graph) -> Graph:
+    """Mark a graph whose order of nodes is only that in which they were met."""
+    graph.by_name = True  # type: ignore[attr-defined]
+    return graph
+
+
 def _is_square(matrix: np.ndarray) -> bool:
     return matrix.shape[0] == matrix.shape[1]
 
 
 def _from_edges(rows: list[tuple[Any, ...]]) -> Graph:
-    """The graph of pairs (i, j) or triples (i, j, weight) of node numbers."""
+    """The graph of pairs (i, j) or triples (i, j, weight) of node numbers or names."""
+    weights = [float(row[2]) if len(row) == 3 else 1.0 for row in rows]
+    if all(isinstance(end, str) for row in rows for end in row[:2]):
+        nodes = list(dict.fromkeys(str(end) for row in rows for end in row[:2]))
+        return _named(Graph.from_edges([(str(row[0]), str(row[1])) for row in rows], weights, names=nodes))
     pairs = np.array([row[:2] for row in rows])
     if pairs.dtype.kind == "f" and np.all(pairs == np.round(pairs)):  # numbers beside weights in one array
         pairs = pairs.astype(np.int64)
-    return Graph.from_edges(pairs, np.array([row[2] if len(row) == 3 else 1.0 for row in rows], dtype=float))
+    return Graph.from_edges(pairs, np.array(weights))
 
 
 def _from_table(table: Any) -> Graph:
@@ -71,6 +107,5 @@ def _from_table(table: Any) -> Graph:
     weights = [1.0] * len(values) if len(names) == 2 else [float(weight) for weight in values[:, 2]]
     ends = values[:, :2]
     if all(isinstance(end, str) for end in ends.ravel()):
-        nodes = list(dict.fromkeys(ends.ravel().tolist()))
-        return Graph.from_edges([tuple(pair) for pair in ends], weights, names=nodes)
+        return _from_edges([(i, j, w) for (i, j), w in zip(ends.tolist(), weights, strict=True)])
     return _from_edges([(int(i), int(j), w) for (i, j), w in zip(ends.tolist(), weights, strict=True)])

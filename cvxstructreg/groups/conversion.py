@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -18,7 +19,7 @@ def as_groups(given: Any, owner: str) -> Groups:
     ----------
     given : Groups, sequence of sequences of indices, mapping from names to them, or matrix (groups x features)
         The nonzero entries of a matrix, sparse or boolean, are the members of the groups. In lists, the last feature is
-        the largest index.
+        the largest index. Lists may also have names of features, for data with names.
     owner : str
         Who needs the groups, for the message.
 
@@ -30,7 +31,7 @@ def as_groups(given: Any, owner: str) -> Groups:
     if isinstance(given, Groups):
         return given
     if isinstance(given, Mapping):
-        return Groups(list(given.values()), names=[str(name) for name in given])
+        return _from_lists(list(given.values()), [str(name) for name in given])
     is_mask = isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype == bool
     if sparse.issparse(given) or is_mask:
         matrix = sparse.csr_array(given)
@@ -39,5 +40,40 @@ def as_groups(given: Any, owner: str) -> Groups:
     if isinstance(given, list | tuple) and all(
         isinstance(group, list | tuple | set | range | np.ndarray) for group in given
     ):
-        return Groups([sorted(group) if isinstance(group, set) else group for group in given])
+        return _from_lists([sorted(group) if isinstance(group, set) else group for group in given])
     raise TypeError(f"{owner} needs Groups, got {type(given).__name__}; pass Groups(lists, n_features=d), or lists")
+
+
+def _from_lists(lists: list[Any], names: list[str] | None = None) -> Groups:
+    members = [member for group in lists for member in group]
+    if not members or not all(isinstance(member, str) for member in members):
+        return Groups(lists, names=names)
+    groups = Groups(lists, names=names, feature_names=list(dict.fromkeys(map(str, members))))
+    return named(groups)
+
+
+def named(groups: Groups) -> Groups:
+    """Mark groups whose order of features is only that in which they were met."""
+    object.__setattr__(groups, "by_name", True)
+    return groups
+
+
+class OnGroups:
+    """The part of a penalty with the field ``groups`` that finds the features of the data by their names."""
+
+    groups: Any
+
+    @property
+    def needs_names(self) -> bool:
+        """Whether the features are known by name only: those of lists of names."""
+        return bool(getattr(self.groups, "by_name", False))
+
+    def aligned(self, names: tuple[str, ...]) -> Self:
+        """The same penalty on features of these names, in this order; other features are in no group."""
+        given = self.groups
+        place = {name: column for column, name in enumerate(names)}
+        indices = np.array([place[given.feature_names[j]] for j in given.indices], dtype=np.int64)
+        moved = Groups.from_csr(
+            given.indptr, indices, len(names), given.weights, given.names, names, given.member_weights
+        )
+        return replace(self, groups=moved)  # type: ignore[type-var]

@@ -15,6 +15,7 @@ from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import as_design
 from cvxstructreg.core.objective import Term
 from cvxstructreg.graphs import Graph
+from cvxstructreg.graphs.conversion import as_graph, is_graph_like
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.l1 import L1
 from cvxstructreg.penalties.quadratic import Quadratic
@@ -162,7 +163,7 @@ def differences(on: Any, order: int = 1) -> sp.csr_array:
 
     Parameters
     ----------
-    on : int, tuple of int or Graph
+    on : int, tuple of int, or Graph or what makes one
         ``d``: weights in a row. ``(rows, columns)``: an image, row by row; two rows of the matrix for each pixel, the
         difference to the pixel below and to the one on the right, zero at the border. Volumes and grids of more
         dimensions likewise, with one row for each dimension. A graph: one row ``|W_ij| (w_i - s_ij w_j)`` for each
@@ -182,8 +183,8 @@ def differences(on: Any, order: int = 1) -> sp.csr_array:
     """
     if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < 1:
         raise ValueError(f"order must be a positive integer, got {order!r}")
-    if isinstance(on, Graph):
-        return _on_graph(on, int(order))
+    if is_graph_like(on):
+        return _on_graph(as_graph(on, "differences"), int(order))
     if isinstance(on, tuple | list):
         if order > 1:
             raise ValueError("differences on a grid have order 1; for higher orders pass the grid as a Graph")

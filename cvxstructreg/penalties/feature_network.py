@@ -12,11 +12,11 @@ import scipy.sparse as sp
 from cvxstructreg.forms.quadratic_form import QuadraticForm
 from cvxstructreg.forms.quadratic_penalty import QuadraticPenalty
 from cvxstructreg.graphs import Graph
-from cvxstructreg.graphs.conversion import as_graph
+from cvxstructreg.graphs.conversion import OnGraph, as_graph
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FeatureNetwork(QuadraticPenalty):
+class FeatureNetwork(OnGraph, QuadraticPenalty):
     """||(I - P) w||^2: each weight is pulled to the average of its neighbours. No factor 1/2.
 
     P holds the graph weights, with rows normalised to sum to one. Nodes without an outgoing edge are not pulled: their

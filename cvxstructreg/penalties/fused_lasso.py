@@ -12,13 +12,13 @@ import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.graphs import Graph
-from cvxstructreg.graphs.conversion import as_graph
+from cvxstructreg.graphs.conversion import OnGraph, as_graph
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.l1 import L1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class FusedLasso(Atom):
+class FusedLasso(OnGraph, Atom):
     """sum over edges |W_ij| |w_i - s_ij w_j|, with s_ij = -1 for dissimilarity edges.
 
     The penalty makes connected weights exactly equal (or opposite, over a dissimilarity edge).

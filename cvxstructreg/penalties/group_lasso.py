@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.forms.row_selection import Selection, compiled_pays
 from cvxstructreg.groups import Groups
-from cvxstructreg.groups.conversion import as_groups
+from cvxstructreg.groups.conversion import OnGroups, as_groups, named
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.blocks import BlockNorms, fit_stack
 from cvxstructreg.penalties.column_blocks import ColumnBlockNorms
@@ -21,7 +21,7 @@ from cvxstructreg.runtime.lazy import cached_property
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupLasso(Atom):
+class GroupLasso(OnGroups, Atom):
     """sum_g c_g ||w_g||_2, the *direct* norm; groups may overlap.
 
     A group at zero sets all its features to zero, including those that are also in other groups. The nonzero weights
@@ -200,7 +200,10 @@ def checked_groups(groups: Any, weights: Any, name: str, member_weights: bool = 
     groups = as_groups(groups, name)
     if groups.member_weights is not None and not member_weights:
         raise ValueError(f"{name} does not support member weights; use GroupLasso, or Groups without member_weights")
-    return groups if weights is None else groups.with_weights(weights)
+    if weights is None:
+        return groups
+    weighted = groups.with_weights(weights)
+    return named(weighted) if getattr(groups, "by_name", False) else weighted
 
 
 def _stacking(groups: Groups) -> Any:

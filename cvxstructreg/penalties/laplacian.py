@@ -14,11 +14,11 @@ from cvxstructreg.forms.composed_forms import PowerForm
 from cvxstructreg.forms.quadratic_form import QuadraticForm
 from cvxstructreg.forms.quadratic_penalty import QuadraticPenalty
 from cvxstructreg.graphs import Graph
-from cvxstructreg.graphs.conversion import as_graph
+from cvxstructreg.graphs.conversion import OnGraph, as_graph
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Laplacian(QuadraticPenalty):
+class Laplacian(OnGraph, QuadraticPenalty):
     """1/2 sum_ij |W_ij| (w_i - s_ij w_j)^2 = sum over edges |W_ij| (w_i - s_ij w_j)^2, with s_ij the sign of the edge.
 
     This equals w'Lw with L = D - W, without another factor 1/2. ``normalized=True`` replaces L by D^-1/2 L D^-1/2;

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.forms.row_selection import Selection
 from cvxstructreg.groups import Groups
+from cvxstructreg.groups.conversion import OnGroups
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.blocks import BlockNorms, stack_steps
 from cvxstructreg.penalties.group_lasso import checked_groups
@@ -24,7 +25,7 @@ TRIES = (10, 20, 40, 80, 160, 320, 640, 1280, 2560)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LatentGroupLasso(Atom):
+class LatentGroupLasso(OnGroups, Atom):
     """min sum_g c_g ||v_g||_2 over all w = sum_g v_g with v_g supported on group g.
 
     The nonzero weights are a *union* of groups. With :class:`GroupLasso`, the direct norm, they are the complement of a

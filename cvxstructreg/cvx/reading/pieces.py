@@ -257,12 +257,13 @@ def _squares(walk: _Walk, e: Any, w: Array, source: Any) -> bool:
 
 
 def _positive_part(walk: _Walk, e: Any) -> Affine | None:
-    """z if e is max(z, 0)."""
-    if not isinstance(e, names.maximum) or len(e.args) != 2:
+    """z if e is max(z, 0), or -z if e is min(z, 0), which is -max(-z, 0)."""
+    if not isinstance(e, names.maximum | names.minimum) or len(e.args) != 2:
         return None
     for zero, other in (e.args, reversed(e.args)):
         if walk.reader.is_constant(zero) and not np.any(walk.reader.number(zero)) and other.shape == e.shape:
-            return walk.reader.affine(other)
+            affine = walk.reader.affine(other)
+            return affine.scaled(-1.0) if affine is not None and isinstance(e, names.minimum) else affine
     return None
 
 

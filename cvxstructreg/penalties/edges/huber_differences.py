@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.core.checks import real_number
 from cvxstructreg.graphs import Graph
+from cvxstructreg.graphs.conversion import OnGraph, as_graph, is_graph_like
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.composed import differences
 from cvxstructreg.penalties.fused_lasso import FusedLasso
@@ -20,7 +21,7 @@ from cvxstructreg.penalties.huber_penalty import HuberPenalty
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HuberDifferences(Atom):
+class HuberDifferences(OnGraph, Atom):
     """sum over edges |W_ij| h(w_i - s_ij w_j), with h(x) = x^2 for |x| <= M and 2 M |x| - M^2 beyond.
 
     Small differences are smoothed as by a Laplacian, large ones are kept as by the fused lasso. The penalty has a
@@ -50,7 +51,8 @@ class HuberDifferences(Atom):
     convention: ClassVar[str] = "each edge once; x^2 up to |x| = M, no factor 1/2"
 
     def __post_init__(self) -> None:
-        if isinstance(self.graph, Graph):
+        if is_graph_like(self.graph):
+            object.__setattr__(self, "graph", as_graph(self.graph, "HuberDifferences"))
             absolute, K = FusedLasso(self.graph).split()
             weights = absolute.weights  # type: ignore[attr-defined]
         else:

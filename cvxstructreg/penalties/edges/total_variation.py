@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Atom
-from cvxstructreg.graphs import Graph
+from cvxstructreg.graphs.conversion import is_graph_like
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.blocks import BlockNorms
 from cvxstructreg.penalties.composed import differences
@@ -57,8 +57,9 @@ class TotalVariation(Atom):
     )
 
     def __post_init__(self) -> None:
-        if isinstance(self.shape, Graph):
-            raise TypeError("TotalVariation needs the shape of a grid, got a Graph; use FusedLasso(graph)")
+        if is_graph_like(self.shape):
+            kind = type(self.shape).__name__
+            raise TypeError(f"TotalVariation needs the shape of a grid, got a {kind}; use FusedLasso(graph)")
         if not isinstance(self.isotropic, bool | np.bool_):
             raise TypeError(f"isotropic must be True or False, got {self.isotropic!r}")
         given = self.shape if isinstance(self.shape, tuple | list) else (self.shape,)

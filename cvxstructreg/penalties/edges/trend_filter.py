@@ -12,6 +12,7 @@ import numpy as np
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.core.objective import Term
 from cvxstructreg.graphs import Graph
+from cvxstructreg.graphs.conversion import OnGraph, as_graph
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.composed import compose, differences
 from cvxstructreg.penalties.fused_lasso import FusedLasso
@@ -19,7 +20,7 @@ from cvxstructreg.penalties.l1 import L1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TrendFilter(Atom):
+class TrendFilter(OnGraph, Atom):
     """||D^order w||_1, the absolute differences of this order: the weights are piecewise polynomial.
 
     Order 1 gives constant pieces (total variation), order 2 straight lines, order 3 parabolas: the pieces have the
@@ -51,9 +52,8 @@ class TrendFilter(Atom):
     def __post_init__(self) -> None:
         if isinstance(self.order, bool) or not isinstance(self.order, int | np.integer) or self.order < 1:
             raise ValueError(f"order must be an integer of at least 1, got {self.order!r}; 2 gives straight lines")
-        if self.graph is not None and not isinstance(self.graph, Graph):
-            kind = type(self.graph).__name__
-            raise TypeError(f"TrendFilter needs a Graph or None (weights in a row), got {kind}; pass Graph(W)")
+        if self.graph is not None:
+            object.__setattr__(self, "graph", as_graph(self.graph, "TrendFilter"))
         object.__setattr__(self, "order", int(self.order))
         object.__setattr__(self, "_known", {})
         if self.graph is not None:

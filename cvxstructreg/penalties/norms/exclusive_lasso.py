@@ -14,6 +14,7 @@ from cvxstructreg.core.atom import Atom, freeze
 from cvxstructreg.core.checks import show
 from cvxstructreg.forms.row_selection import Selection
 from cvxstructreg.groups import Groups
+from cvxstructreg.groups.conversion import OnGroups
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.group_lasso import checked_groups
 
@@ -100,7 +101,7 @@ class BlockSquaredL1(Atom):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExclusiveLasso(Atom):
+class ExclusiveLasso(OnGroups, Atom):
     """sum_g c_g ||w_g||_1^2: features of one group compete, and each group keeps at least one.
 
     The opposite of the group lasso: sparse within groups, not between them. With singleton groups and several outputs,
