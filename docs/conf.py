@@ -63,8 +63,9 @@ toc_object_entries = False
 suppress_warnings = ["ref.python"]  # the same for attributes
 python_use_unqualified_type_names = True
 
-#: Pages without a list of their sections at the side, so that code has more room.
-WIDE = ["index", *(f"notebooks/{path.stem}" for path in (HERE / "notebooks").glob("[0-9]*.md"))]
+#: Pages without a list of their sections at the side, so that code and tables have more room.
+WIDE = ["index", "benchmarks", "benchmark_tables", "choose", "estimators", "papers/README", "solvers"]
+WIDE += [f"notebooks/{path.stem}" for path in (HERE / "notebooks").glob("[0-9]*.md")]
 
 # Looks. MathJax comes from an installed package, because pages must not load anything from elsewhere.
 html_theme = "pydata_sphinx_theme"

@@ -66,6 +66,14 @@ def test_images_have_a_text(page):
         assert len(text.split()) >= 3, f"{page.name}: an image has the text {text!r}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_formulas_in_tables_have_no_bar(page):
+    """A bar ends the cell, and an escaped bar is no norm: write \\lvert, \\rvert, \\lVert and \\rVert."""
+    for row in re.findall(r"^\|.*\|$", page.read_text(encoding="utf-8"), re.MULTILINE):
+        outside_code = re.sub(r"`[^`]*`", "", row)
+        assert not [found for found in re.findall(r"\$[^$]+\$", outside_code) if "|" in found], row
+
+
 def test_readme_has_the_command_that_builds_the_site():
     command = re.search(r"<!-- site command -->\n```bash\n(.*)\n```", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert command is not None
