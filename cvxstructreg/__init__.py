@@ -65,11 +65,13 @@ from cvxstructreg.verification import Diagnosis, Report, certify, diagnose, trac
 from cvxstructreg.warped_kernel import WarpedKernel
 
 if TYPE_CHECKING:
-    from cvxstructreg import conventions, datasets, estimators, io, metrics, plots
+    from cvxstructreg import conventions, datasets, estimators, io, metrics, plots, selection
     from cvxstructreg.estimators import (
         DissimilaritySVC,
         FeatureNetworkClassifier,
         FeatureNetworkClassifierCV,
+        FeatureNetworkRegressor,
+        FeatureNetworkRegressorCV,
         GroupLassoClassifier,
         GroupLassoClassifierCV,
         GroupLassoRegressor,
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
         StructuredRegressor,
         StructuredRegressorCV,
     )
+    from cvxstructreg.text import TextStructure
 
 __version__ = "0.1.0"
 
@@ -107,6 +110,8 @@ __all__ = [
     "FeatureNetwork",
     "FeatureNetworkClassifier",
     "FeatureNetworkClassifierCV",
+    "FeatureNetworkRegressor",
+    "FeatureNetworkRegressorCV",
     "FromExpression",
     "FusedLasso",
     "Gamma",
@@ -162,6 +167,7 @@ __all__ = [
     "StructuredRegressor",
     "StructuredRegressorCV",
     "Term",
+    "TextStructure",
     "TotalVariation",
     "TreeGroups",
     "TrendFilter",
@@ -183,6 +189,7 @@ __all__ = [
     "metrics",
     "path",
     "plots",
+    "selection",
     "trace",
     "verify",
 ]
@@ -192,6 +199,8 @@ _ESTIMATORS = {
     "DissimilaritySVC",
     "FeatureNetworkClassifier",
     "FeatureNetworkClassifierCV",
+    "FeatureNetworkRegressor",
+    "FeatureNetworkRegressorCV",
     "GroupLassoClassifier",
     "GroupLassoClassifierCV",
     "GroupLassoRegressor",
@@ -206,12 +215,14 @@ _ESTIMATORS = {
     "StructuredRegressor",
     "StructuredRegressorCV",
 }
-_PARTS = {"conventions", "datasets", "estimators", "io", "metrics", "plots"}
+_PARTS = {"conventions", "datasets", "estimators", "io", "metrics", "plots", "selection"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _ESTIMATORS:
         return getattr(import_module("cvxstructreg.estimators"), name)
+    if name == "TextStructure":
+        return import_module("cvxstructreg.text").TextStructure
     if name in _PARTS:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

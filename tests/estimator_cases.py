@@ -15,6 +15,7 @@ GROUPS = {"body": [0, 1, 2], "heart": [2, 3], "rest": [4]}
 #: name of the estimator -> parameters with structure, and the parameter to tune
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     "FeatureNetworkClassifier": ({"graph": GRAPH}, "alpha"),
+    "FeatureNetworkRegressor": ({"graph": GRAPH}, "alpha"),
     "LaplacianElasticNetClassifier": ({"graph": GRAPH}, "lam1"),
     "LaplacianElasticNetRegressor": ({"graph": GRAPH}, "lam1"),
     "MixedGraphClassifier": (

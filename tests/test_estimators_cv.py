@@ -25,6 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::cvxstructreg.GridEdgeWarning") 
 #: structure of each plain estimator, and what the path multiplies
 CASES = {
     "FeatureNetworkClassifier": ({"graph": GRAPH, "alpha": 2.0, "beta": 0.5}, ("alpha", "beta")),
+    "FeatureNetworkRegressor": ({"graph": GRAPH, "alpha": 2.0, "beta": 0.5}, ("alpha", "beta")),
     "GroupLassoClassifier": ({"groups": GROUPS, "lam_group": 2.0, "lam_l1": 0.5}, ("lam_group", "lam_l1")),
     "GroupLassoRegressor": ({"groups": GROUPS, "lam_l1": 0.2}, ("lam_group", "lam_l1")),
     "LaplacianElasticNetClassifier": ({"graph": GRAPH, "lam1": 3.0}, ("lam1",)),

@@ -24,6 +24,11 @@ from cvxstructreg.estimators import (
 from cvxstructreg.graphs import CooccurrenceGraph, NeighborGraph, SeedCorrelationGraph
 from cvxstructreg.groups import LSIGroups, SentenceGroups
 
+# the models here are small, and some of their strengths are large
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::cvxstructreg.{name}")
+    for name in ("UngroupedWarning", "AllZeroWarning", "GridEdgeWarning")
+]
 NAMED = Graph(GRAPH.weights, names=NAMES)
 ORDER = [3, 0, 4, 2, 1]
 GRAPH_ESTIMATORS = [FeatureNetworkClassifier, LaplacianElasticNetClassifier, LaplacianElasticNetRegressor]

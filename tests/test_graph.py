@@ -236,7 +236,7 @@ class TestFromEdges:
             ({"pairs": [(0, 3)], "n_nodes": 3}, ValueError, "node index 3 in pairs is out of range.*3 nodes"),
             ({"pairs": [(0, -1)]}, ValueError, "node index -1 in pairs is out of range"),
             ({"pairs": [("a", "z")], "names": ABC}, ValueError, "unknown node name 'z'"),
-            ({"pairs": [("a", "b")]}, TypeError, "pass the node names"),
+            ({"pairs": [("a", "b")], "n_nodes": 2}, TypeError, "pass the node names"),
             ({"pairs": [(0.0, 1.0)]}, TypeError, "integer indices or names, not float64"),
             ({"pairs": [(True, False)]}, TypeError, "not bool values; use np.flatnonzero"),
             ({"pairs": [(0, 1, 2)]}, ValueError, "two nodes each.*weights as a separate argument"),

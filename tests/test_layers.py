@@ -43,6 +43,7 @@ ALLOWED: dict[str, set[str]] = {
     "solvers.row_blocks": SOLVER | {"row_blocks"},
     "datasets": BELOW | {"core", "graphs", "graphs.builders", "groups"},
     "metrics": BELOW | {"core", "graphs", "groups"},
+    "text": BELOW | {"core", "building", "graphs", "graphs.builders", "groups"},
 }
 ALLOWED["solvers"] = SOLVER | {"reductions"} | {room for room in ALLOWED if room.startswith("solvers.")}
 # Problem, Solution and Linear are what users hold: their methods hand over to the rooms above

@@ -181,10 +181,10 @@ def encode_binary(y: Any, classes: Any, one_class: bool = False) -> tuple[Array,
         known = {(-1, 1), (0, 1)}
         pairs = [pair for pair in known if all(label in pair for label in present.tolist())]
         if not pairs or isinstance(present[0], str):
-            raise ValueError(
-                f"labels {_some(present)} are neither 0/1 nor -1/+1; "
-                "pass classes=(negative, positive) to say which is which"
-            )
+            remedy = "pass classes=(negative, positive) to say which is which"
+            if len(present) > 2:
+                remedy = "this loss is for two classes: use Multinomial(y) or MulticlassHinge(y) for more"
+            raise ValueError(f"labels {_some(present)} are neither 0/1 nor -1/+1; {remedy}")
         pair: tuple[Any, Any] = (0, 1) if 0 in present else (-1, 1)
     else:
         if len(classes) != 2 or classes[0] == classes[1]:

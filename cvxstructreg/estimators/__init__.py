@@ -2,6 +2,8 @@
 
 from cvxstructreg.estimators.feature_network.classifier import FeatureNetworkClassifier
 from cvxstructreg.estimators.feature_network.classifier_cv import FeatureNetworkClassifierCV
+from cvxstructreg.estimators.feature_network.regressor import FeatureNetworkRegressor
+from cvxstructreg.estimators.feature_network.regressor_cv import FeatureNetworkRegressorCV
 from cvxstructreg.estimators.group_lasso.classifier import GroupLassoClassifier
 from cvxstructreg.estimators.group_lasso.classifier_cv import GroupLassoClassifierCV
 from cvxstructreg.estimators.group_lasso.regressor import GroupLassoRegressor
@@ -21,6 +23,8 @@ __all__ = [
     "DissimilaritySVC",
     "FeatureNetworkClassifier",
     "FeatureNetworkClassifierCV",
+    "FeatureNetworkRegressor",
+    "FeatureNetworkRegressorCV",
     "GroupLassoClassifier",
     "GroupLassoClassifierCV",
     "GroupLassoRegressor",

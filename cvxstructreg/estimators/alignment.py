@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from cvxstructreg.core.checks import checked_names, plural
+from cvxstructreg.estimators.user_structure import given_graph, given_groups
 from cvxstructreg.graphs import Graph
 from cvxstructreg.groups import Groups
 
@@ -28,6 +29,7 @@ class Columns:
         if missing not in ("error", "ignore"):
             raise ValueError(f"missing must be 'error' or 'ignore', got {missing!r}")
         self.count, self.names, self.missing, self.what = count, names, missing, what
+        self.structure: Any = None  # what X carries, if anything
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -77,30 +79,21 @@ def column_names(estimator: Any, feature_names: Any) -> Names:
     return own
 
 
-def as_graph(graph: Any) -> Graph | None:
-    """Return a Graph from a Graph or a matrix of weights; None for None."""
-    if graph is None or isinstance(graph, Graph):
-        return graph
-    if isinstance(graph, str):
-        raise ValueError(f"graph must be a Graph or a square matrix of weights, got {graph!r}")
-    return Graph(graph)
-
-
 def aligned_graph(graph: Any, columns: Columns) -> Graph | None:
     """Return the graph with node j for column j, followed by the virtual nodes.
 
     If both the graph and X have names, nodes are matched by name; columns without a node become isolated nodes.
     Otherwise the nodes are the columns, in order.
     """
-    given = as_graph(graph)
+    given = given_graph(graph, columns.count, columns.names)
     if given is None:
         return None
     if given.names is None or columns.names is None:
         if given.n_features != columns.count:
             raise columns.size_error(f"the graph ({given!r})", given.n_features, _graph_remedy(given, columns))
         return given
-    if given.feature_names == columns.names:
-        return given
+    if given.feature_names == columns.names:  # a copy without the mark of graphs whose order means nothing
+        return Graph(given.weights, given.names, given.virtual) if getattr(given, "by_name", False) else given
     assert given.feature_names is not None
     target = np.full(given.n_nodes, -1, dtype=np.int64)
     target[given.features] = columns.positions(given.feature_names, "the graph")
@@ -130,14 +123,14 @@ def _graph_remedy(graph: Graph, columns: Columns) -> str:
 def aligned_groups(groups: Any, columns: Columns, weights: Any = None) -> tuple[Groups, NDArray[np.int64]]:
     """Return the groups of columns of X, and the index of each among the given groups.
 
-    ``groups`` is a Groups, a list of lists, or a dict from group names to lists; the lists contain names or column
-    numbers. None makes each column a group. Groups that become empty are dropped.
+    ``groups`` is a Groups, or one of its forms in ``user_structure.given_groups``. None makes each column a group.
+    Groups that become empty are dropped.
     """
     if groups is None:
         d = columns.count
         singles = Groups.from_csr(np.arange(d + 1), np.arange(d), d, None, columns.labels, columns.names)
         return _weighted(singles, weights), np.arange(d)
-    given = groups if isinstance(groups, Groups) else _as_groups(groups, columns)
+    given = given_groups(groups, columns.count, columns.names)
     by_size = isinstance(weights, str) or callable(weights)
     if weights is not None and not by_size:
         given = given.with_weights(weights)
@@ -151,7 +144,7 @@ def _moved(given: Groups, columns: Columns) -> tuple[Groups, NDArray[np.int64]]:
         if given.n_features != columns.count:
             raise columns.size_error(f"groups ({given!r})", given.n_features, _groups_remedy(given))
         return given, everything
-    if given.feature_names == columns.names:
+    if given.feature_names == columns.names and not getattr(given, "by_name", False):
         return given, everything
     place = np.full(given.n_features, -1, dtype=np.int64)
     used = np.flatnonzero(given.covered)
@@ -166,23 +159,6 @@ def _moved(given: Groups, columns: Columns) -> tuple[Groups, NDArray[np.int64]]:
     members = None if given.member_weights is None else given.member_weights[kept]
     moved = type(given).from_csr(starts, indices[kept], columns.count, weights, names, columns.names, members)
     return moved, numbers
-
-
-def _as_groups(groups: Any, columns: Columns) -> Groups:
-    """Return Groups from lists or a dict of lists of names or numbers."""
-    names = [str(name) for name in groups] if isinstance(groups, Mapping) else None
-    if isinstance(groups, str) or not isinstance(groups, Iterable):
-        raise TypeError(f"groups must be a Groups, a list of lists or a dict of lists, got {type(groups).__name__}")
-    given = list(groups.values() if isinstance(groups, Mapping) else groups)
-    lists = [group if isinstance(group, str) or not isinstance(group, Iterable) else list(group) for group in given]
-    members = [member for group in lists if isinstance(group, list) for member in group]
-    if members and all(isinstance(member, str) for member in members):
-        if columns.names is None:
-            raise ValueError(
-                "groups use names, but X has none: pass a data frame, or feature_names= to fit, or use column numbers"
-            )
-        return Groups(lists, names=names, feature_names=list(dict.fromkeys(members)))
-    return Groups(lists, n_features=columns.count, names=names, feature_names=columns.names)
 
 
 def _weighted(groups: Groups, weights: Any) -> Groups:

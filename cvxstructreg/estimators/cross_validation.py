@@ -41,7 +41,7 @@ class CrossValidated(LinearEstimator):
 
     strengths: Any
     n_strengths: int
-    smallest: float
+    smallest: Any
     ratios: Any
     cv: Any
     scoring: Any

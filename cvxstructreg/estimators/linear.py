@@ -24,9 +24,14 @@ from cvxstructreg.estimators.building import fit_column_builder
 from cvxstructreg.estimators.row_blocks import checked_data, checked_rows, rows_of
 from cvxstructreg.estimators.sample_weights import checked_column, checked_sample_weight, times_class_weight
 from cvxstructreg.estimators.selection import SelectedFeature, selected_features
+from cvxstructreg.graphs import Graph
+from cvxstructreg.groups import Groups
 from cvxstructreg.losses import Logistic, Multinomial, Squared
+from cvxstructreg.paths.largest_strength import lambda_max
 from cvxstructreg.paths.strength import checked_terms
 from cvxstructreg.paths.warm_path import Path, common_strengths
+from cvxstructreg.runtime.notices import AllZeroWarning
+from cvxstructreg.runtime.quiet import warn
 
 Matrix = NDArray[np.float64]
 
@@ -93,6 +98,8 @@ class LinearEstimator(StructuredEstimator):
         solutions = [self._solve(problem) for problem in problems]
         self._keep_weights(solutions)
         self._keep_results(solutions)
+        if not np.any(self.coef_):
+            warn_of_zero_weights(type(self).__name__, problems)
         return self
 
     def _prepare(
@@ -105,9 +112,12 @@ class LinearEstimator(StructuredEstimator):
         known: Mapping[str, Any] | None = None,
     ) -> tuple[TrainingData, list[Problem]]:
         """Check the arguments of ``fit`` and return the training data and the problems."""
+        carried, words = getattr(X, "structure", None), getattr(X, "column_names", None)
         X, target = self._checked_rows(X, y)
         weights = checked_sample_weight(sample_weight, X)
-        columns = Columns(self.n_features_in_, column_names(self, feature_names), self.missing)
+        names = column_names(self, words if feature_names is None else feature_names)
+        columns = Columns(self.n_features_in_, names, self.missing)
+        structure = self._structure(structure, carried, columns)
         structure = fit_column_builder(structure, X, self._needs_undirected)
         columns_of_loss = {name: checked_column(values, X, name) for name, values in (known or {}).items()}
         given = {name: values for name, values in columns_of_loss.items() if values is not None}
@@ -115,6 +125,18 @@ class LinearEstimator(StructuredEstimator):
         problems = self._problems(data)
         self._keep_names(columns, problems[0])
         return data, problems
+
+    def _structure(self, given: Any, carried: Any, columns: Columns) -> Any:
+        """Return the structure given to the estimator, or else the one that X carries (see ``TextStructure``)."""
+        if given is not None or carried is None:
+            return given
+        wanted = Groups if self._structure_name == "groups" else Graph
+        if isinstance(carried, Graph | Groups) and not isinstance(carried, wanted):
+            name, other = type(self).__name__, "graph" if wanted is Graph else "groups"
+            raise TypeError(
+                f"X comes with a {type(carried).__name__}, but {name} needs a {other}: TextStructure({other}=)"
+            )
+        return carried
 
     def _problems(self, data: TrainingData) -> list[Problem]:
         model = Linear(data.X, intercept=self._has_intercept())
@@ -261,6 +283,21 @@ class LinearRegressor(RegressorMixin, LinearEstimator):
     def predict(self, X: Any) -> Any:
         """Return x'w + b."""
         return self._scores(X)[:, 0]
+
+
+def warn_of_zero_weights(name: str, problems: Sequence[Problem]) -> None:
+    """Warn that the penalty makes all weights zero, with the factor of the strengths at which that begins."""
+    try:
+        factor = max(lambda_max(problem) for problem in problems)
+    except ValueError:  # no term makes weights zero, or the loss has kinks
+        return
+    if 0.0 < factor <= 1.0 + 1e-6:
+        warn(
+            f"{name}: all weights are zero, because the penalty is too strong. lambda_max is {factor:.3g} times the "
+            f"strengths given: multiply them by less than {factor:.3g}, or let {name}CV choose",
+            AllZeroWarning,
+            stacklevel=4,
+        )
 
 
 def one_vs_rest_probabilities(scores: Matrix) -> Matrix:

@@ -1,7 +1,8 @@
-"""Graphs from what a user has: a matrix, pairs, an edge table or a networkx graph."""
+"""Graphs from what a user has: a matrix, pairs, a mapping, an edge table or a networkx graph."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -13,17 +14,19 @@ from cvxstructreg.graphs.graph import Graph
 from cvxstructreg.graphs.networkx_bridge import from_networkx
 
 
-def as_graph(given: Any, owner: str) -> Graph:
+def as_graph(given: Any, owner: str, n_nodes: int | None = None) -> Graph:
     """Return a Graph as it is, and make one of anything that says unambiguously what its edges are.
 
     Parameters
     ----------
-    given : Graph, square matrix, networkx graph, data frame or sequence of pairs
+    given : Graph, square matrix, networkx graph, data frame, mapping or sequence of pairs
         A matrix, dense or sparse, has the weights W. A data frame has the weights if it is square with equal names of
         rows and columns, and else one edge in each row: two ends and perhaps a weight. Pairs, or triples with a weight,
-        are numbers of features, the last feature being the largest number in them, or names of features.
+        are names or numbers of features. A mapping has weights of pairs, or the neighbours of each feature.
     owner : str
         Who needs the graph, for the message.
+    n_nodes : int, optional
+        The number of features; by default the largest number in the pairs plus one.
 
     Examples
     --------
@@ -35,15 +38,19 @@ def as_graph(given: Any, owner: str) -> Graph:
     if hasattr(given, "edges") and hasattr(given, "is_directed"):
         return from_networkx(given)
     if hasattr(given, "columns") and hasattr(given, "to_numpy"):
-        return _from_table(given)
-    if sparse.issparse(given) or (isinstance(given, np.ndarray) and given.ndim == 2 and _is_square(given)):
+        return _from_table(given, n_nodes)
+    if isinstance(given, Mapping) and given:
+        return _from_edges(_edges_of_mapping(given), n_nodes)
+    if sparse.issparse(given) or _is_matrix(given):
         return Graph(given)
     if isinstance(given, np.ndarray | list | tuple | set | frozenset) and len(given):
         rows = [tuple(row) if np.ndim(row) == 1 or isinstance(row, tuple) else (row,) for row in given]
         if {len(row) for row in rows} <= {2, 3}:
-            return _from_edges(rows)
-    kind = type(given).__name__
-    raise TypeError(f"{owner} needs a Graph, got {kind}; pass Graph(W), pairs of features, or a networkx graph")
+            return _from_edges(rows, n_nodes)
+    raise TypeError(
+        f"{owner} needs a Graph, got {type(given).__name__}; pass Graph(W), a square matrix, pairs of features "
+        "(names or numbers), a data frame of edges, or a networkx graph"
+    )
 
 
 def is_graph_like(given: Any) -> bool:
@@ -76,23 +83,43 @@ def _named(graph: Graph) -> Graph:
     return graph
 
 
-def _is_square(matrix: np.ndarray) -> bool:
-    return matrix.shape[0] == matrix.shape[1]
+def _is_matrix(given: Any) -> bool:
+    """Whether this is a square matrix of numbers; lists could also be pairs, unless they are symmetric."""
+    if isinstance(given, np.ndarray):
+        return given.ndim == 2 and given.shape[0] == given.shape[1] and given.dtype.kind in "biuf"
+    if not isinstance(given, list) or not all(isinstance(row, list) and len(row) == len(given) for row in given):
+        return False
+    matrix = np.array(given)
+    return matrix.dtype.kind in "biuf" and not matrix.diagonal().any() and np.array_equal(matrix, matrix.T)
 
 
-def _from_edges(rows: list[tuple[Any, ...]]) -> Graph:
-    """The graph of pairs (i, j) or triples (i, j, weight) of node numbers or names."""
-    weights = [float(row[2]) if len(row) == 3 else 1.0 for row in rows]
+def _edges_of_mapping(given: Mapping[Any, Any]) -> list[tuple[Any, ...]]:
+    """The edges of {(i, j): weight}, {i: [j, ...]} or {i: {j: weight}}; a pair given from both ends counts once."""
+    if all(isinstance(key, tuple) and len(key) == 2 for key in given):
+        return [(*pair, weight) for pair, weight in given.items()]
+    found: dict[tuple[Any, Any], tuple[Any, ...]] = {}
+    for node, neighbours in given.items():
+        if isinstance(neighbours, str) or not isinstance(neighbours, Iterable):
+            raise TypeError(f"the neighbours of {node!r} must be a list or a mapping to weights, got {neighbours!r}")
+        weights = neighbours if isinstance(neighbours, Mapping) else dict.fromkeys(neighbours, 1.0)
+        for other, weight in weights.items():
+            if (other, node) not in found:
+                found[node, other] = (node, other, weight)
+    return list(found.values())
+
+
+def _from_edges(rows: list[tuple[Any, ...]], n_nodes: int | None) -> Graph:
+    """The graph of pairs (i, j) or triples (i, j, weight) of names or numbers of nodes."""
+    weights = np.array([row[2] if len(row) == 3 else 1.0 for row in rows], dtype=float)
     if all(isinstance(end, str) for row in rows for end in row[:2]):
-        nodes = list(dict.fromkeys(str(end) for row in rows for end in row[:2]))
-        return _named(Graph.from_edges([(str(row[0]), str(row[1])) for row in rows], weights, names=nodes))
+        return _named(Graph.from_edges([(str(row[0]), str(row[1])) for row in rows], weights))
     pairs = np.array([row[:2] for row in rows])
     if pairs.dtype.kind == "f" and np.all(pairs == np.round(pairs)):  # numbers beside weights in one array
         pairs = pairs.astype(np.int64)
-    return Graph.from_edges(pairs, np.array(weights))
+    return Graph.from_edges(pairs, weights, n_nodes)
 
 
-def _from_table(table: Any) -> Graph:
+def _from_table(table: Any, n_nodes: int | None) -> Graph:
     """The graph of a data frame: a square one with equal names has the weights, any other one has the edges."""
     names = [str(name) for name in table.columns]
     index = [str(name) for name in getattr(table, "index", [])]
@@ -107,5 +134,5 @@ def _from_table(table: Any) -> Graph:
     weights = [1.0] * len(values) if len(names) == 2 else [float(weight) for weight in values[:, 2]]
     ends = values[:, :2]
     if all(isinstance(end, str) for end in ends.ravel()):
-        return _from_edges([(i, j, w) for (i, j), w in zip(ends.tolist(), weights, strict=True)])
-    return _from_edges([(int(i), int(j), w) for (i, j), w in zip(ends.tolist(), weights, strict=True)])
+        return _from_edges([(i, j, w) for (i, j), w in zip(ends.tolist(), weights, strict=True)], n_nodes)
+    return _from_edges([(int(i), int(j), w) for (i, j), w in zip(ends.tolist(), weights, strict=True)], n_nodes)

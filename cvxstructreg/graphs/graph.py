@@ -23,6 +23,7 @@ from cvxstructreg.core.checks import (
 from cvxstructreg.graphs.weight_matrix import (
     canonical_csr,
     check_duplicates,
+    inferred_names,
     pair_indices,
     square_coo,
     with_direction,
@@ -85,13 +86,13 @@ class Graph:
         Parameters
         ----------
         pairs : sequence of (node, node)
-            Indices, or names if `names` is given.
+            Indices, or names.
         weights : float or one per pair, optional
             1 by default; negative for dissimilar nodes.
         n_nodes : int, optional
             By default the number of names, or the largest index plus one.
         names, virtual
-            As in the class.
+            As in the class; by default the names in the pairs, in the order in which they occur.
         directed : bool
             Whether (i, j) and (j, i) are different edges.
         duplicates : {"error", "sum"}
@@ -101,9 +102,13 @@ class Graph:
         --------
         >>> Graph.from_edges([(0, 1), (1, 2)], n_nodes=4).isolated
         array([3])
+        >>> Graph.from_edges([("good", "great"), ("good", "fine")]).names
+        ('good', 'great', 'fine')
         """
         if duplicates not in ("error", "sum"):
             raise ValueError(f'duplicates must be "error" or "sum", not {duplicates!r}')
+        if names is None and n_nodes is None:
+            names, pairs = inferred_names(pairs)
         names = checked_names(names, n_nodes, "node")
         ends = pair_indices(pairs, names)
         n = inferred_count(n_nodes, names, ends, "n_nodes")

@@ -62,6 +62,17 @@ def with_direction(W: sparse.csr_array) -> tuple[sparse.csr_array, bool]:
     return (0.5 * W + 0.5 * transposed).tocsr(), False
 
 
+def inferred_names(pairs: Any) -> tuple[list[str] | None, Any]:
+    """Return the names in the pairs, in the order in which they occur, and the pairs; None if some node is no name."""
+    given = pairs if hasattr(pairs, "__array__") else [*pairs]
+    rows = np.asarray(given, dtype=object).tolist() if hasattr(given, "__array__") else given
+    if not all(isinstance(row, tuple | list) and len(row) == 2 for row in rows):
+        return None, given
+    ends = [end for row in rows for end in row]
+    names = list(dict.fromkeys(ends)) if ends and all(isinstance(end, str) for end in ends) else None
+    return names, given
+
+
 def pair_indices(pairs: Any, names: Names) -> NDArray[np.int64]:
     """Return the node indices of the pairs, one row per pair."""
     given = pairs if hasattr(pairs, "__array__") else list(pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import math
 from collections.abc import Callable
@@ -140,4 +141,9 @@ def _check_options(solver: Solver, options: dict[str, Any]) -> None:
     known = list(inspect.signature(solver.run).parameters)[3:]
     unknown = sorted(set(options) - set(known))
     if unknown:
-        raise TypeError(f"solver {solver.name!r} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")
+        general = [name for name in inspect.signature(solve).parameters if name not in ("problem", "options")]
+        close = difflib.get_close_matches(unknown[0], [*known, *general], n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise TypeError(
+            f"solver {solver.name!r} has no option {unknown[0]!r}{hint or ';'} it has {', '.join(known) or 'none'}"
+        )

@@ -37,7 +37,7 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "paths": ("Paths of strengths", "Solutions for a decreasing sequence of strengths.", ("paths", "selection")),
     "graphs": ("Graphs", "The graph class, and builders of graphs from data.", ("graphs",)),
-    "groups": ("Groups", "The class of groups, and builders of groups from data.", ("groups",)),
+    "groups": ("Groups", "The class of groups, and builders of groups from data.", ("groups", "text")),
     "estimators": ("Estimators", "scikit-learn estimators; :doc:`/estimators` explains them.", ("estimators",)),
     "kernels": ("Kernels", "Kernels that know a graph of examples.", ("warped_kernel",)),
     "plots": ("Plots", "Figures with Matplotlib; :doc:`/plots` shows them.", ("plots",)),
@@ -60,6 +60,8 @@ PARTS = (
     "testing",
     "solvers",
     "paths",
+    "selection",
+    "text",
     "io",
 )
 #: Base classes for the atoms of users; they are imported from their modules.

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.estimators.alignment import Columns, aligned_graph
+from cvxstructreg.estimators.alignment import Columns
+from cvxstructreg.estimators.feature_network.base import feature_network
 from cvxstructreg.estimators.linear import LinearClassifier
 from cvxstructreg.paths.strength import weight_terms
-from cvxstructreg.penalties import FeatureNetwork, Ridge
 
 
 class FeatureNetworkClassifier(LinearClassifier):
@@ -24,7 +24,7 @@ class FeatureNetworkClassifier(LinearClassifier):
 
     Parameters
     ----------
-    graph : Graph, square matrix or builder, optional
+    graph : Graph, square matrix, pairs, data frame of edges, networkx graph, path of a .gmt file, or builder; optional
         Which features belong together. A Graph with names is matched to the columns of a data frame (or to the
         ``feature_names`` given to ``fit``); columns without a node are isolated. Otherwise node j is column j. A
         builder such as :class:`cvxstructreg.graphs.CooccurrenceGraph` is fitted on the rows given to ``fit``. None
@@ -122,11 +122,7 @@ class FeatureNetworkClassifier(LinearClassifier):
         return self._fit(X, y, sample_weight, feature_names, self.graph if graph is None else graph)
 
     def _penalties(self, structure: Any, columns: Columns) -> list[Any]:
-        alpha, beta = self._strength("alpha"), self._strength("beta")
-        signed = self._choice("signed", ("separate", "joint"))
-        self.graph_ = aligned_graph(structure, columns)
-        network = [] if self.graph_ is None else [alpha * FeatureNetwork(self.graph_, signed=signed)]
-        return [*network, beta * Ridge()]
+        return feature_network(self, structure, columns)
 
     def _path_terms(self, problem: Problem) -> tuple[int, ...]:
         return weight_terms(problem)

@@ -16,8 +16,10 @@ from cvxstructreg.estimators.group_lasso.published_admm import NAME as PUBLISHED
 from cvxstructreg.estimators.group_lasso.published_admm import copies_kept, truncated_admm
 from cvxstructreg.estimators.linear import LinearEstimator
 from cvxstructreg.estimators.selection import SelectedGroup, selected_groups
+from cvxstructreg.estimators.user_structure import with_singles
 from cvxstructreg.groups import Groups
 from cvxstructreg.penalties import L1, GroupLasso
+from cvxstructreg.runtime.notices import UngroupedWarning
 from cvxstructreg.runtime.quiet import warn
 
 FORMER_SPELLING = (
@@ -31,6 +33,7 @@ class GroupSelection(LinearEstimator):
 
     groups: Any
     group_weights: Any
+    ungrouped: str
     rho: float
     max_iter: Any
     _structure_name = "groups"
@@ -38,8 +41,25 @@ class GroupSelection(LinearEstimator):
 
     def _penalties(self, structure: Any, columns: Columns) -> list[Any]:
         lam_group, lam_l1 = self._strength("lam_group"), self._strength("lam_l1")
-        self.groups_, self._group_numbers = aligned_groups(structure, columns, self.group_weights)
+        groups, numbers = aligned_groups(structure, columns, self.group_weights)
+        self.groups_, self._group_numbers = self._with_ungrouped(groups, numbers, lam_l1 == 0)
         return [lam_group * GroupLasso(self.groups_), lam_l1 * L1()]
+
+    def _with_ungrouped(self, groups: Groups, numbers: Any, unpenalised: bool) -> tuple[Groups, Any]:
+        """Return the groups and their numbers; features in no group become groups or stay free, with a warning."""
+        choice = self._choice("ungrouped", ("warn", "single", "free"))
+        count = groups.n_features - int(groups.covered.sum())
+        if choice == "single" and count:
+            first = int(numbers.max(initial=-1)) + 1
+            return with_singles(groups), np.concatenate([numbers, first + np.arange(count)])
+        if choice == "warn" and count and unpenalised:
+            warn(
+                f"{count} of {groups.n_features} features are in no group, and nothing penalises their weights. "
+                "ungrouped='single' makes each of them a group, ungrouped='free' leaves them free without this warning",
+                UngroupedWarning,
+                stacklevel=6,
+            )
+        return groups, numbers
 
     def _chosen_groups(self, groups: Any) -> Any:
         """Return the groups given to ``fit``, or the parameter."""

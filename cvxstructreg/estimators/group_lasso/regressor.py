@@ -18,7 +18,7 @@ class GroupLassoRegressor(GroupSelection, LinearRegressor):
 
     Parameters
     ----------
-    groups : Groups, list of lists, dict of lists, or builder; optional
+    groups : Groups, list or dict of lists, data frame (group, feature), path of a .gmt file, or builder; optional
         The groups g, which may overlap: lists of column numbers, or of names that are matched to the columns of a data
         frame (or to the ``feature_names`` given to ``fit``); the keys of a dict name the groups. A builder that learns
         from X, such as :class:`cvxstructreg.groups.LSIGroups`, is fitted on the rows given to ``fit``. None makes every
@@ -27,6 +27,9 @@ class GroupLassoRegressor(GroupSelection, LinearRegressor):
         Strengths of the group norms and of the L1 term (lam_sen and lam_las of the paper).
     group_weights : "sqrt", number, one number per group, or function of the group sizes; optional
         The c_g: by default the weights of ``groups``, or 1; "sqrt" is the square root of the group size.
+    ungrouped : {"warn", "single", "free"}
+        Features in no group: each becomes a group of weight 1 ("single"), or their weights have no group penalty
+        ("free"); "warn" is "free" with a warning if the L1 term does not penalise them either.
     missing : {"error", "ignore"}
         What to do with names in groups that are not columns of X. Groups that become empty are dropped.
     fit_intercept : bool
@@ -74,6 +77,7 @@ class GroupLassoRegressor(GroupSelection, LinearRegressor):
         lam_group: float = 1.0,
         lam_l1: float = 0.0,
         group_weights: Any = None,
+        ungrouped: str = "warn",
         missing: str = "error",
         fit_intercept: bool = True,
         solver: str = "auto",
@@ -87,6 +91,7 @@ class GroupLassoRegressor(GroupSelection, LinearRegressor):
         self.lam_group = lam_group
         self.lam_l1 = lam_l1
         self.group_weights = group_weights
+        self.ungrouped = ungrouped
         self.missing = missing
         self.fit_intercept = fit_intercept
         self.solver = solver

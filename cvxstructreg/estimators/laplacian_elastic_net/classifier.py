@@ -16,11 +16,12 @@ class LaplacianElasticNetClassifier(LinearClassifier):
     Fei, Quanz and Huan, "Regularization and feature selection for networked features", CIKM 2010, with the factor 1/2
     of the paper. L is the Laplacian of a graph of features: w'Lw is the sum over its edges of |W_ij| (w_i - s_ij
     w_j)^2, s_ij the sign of the edge. The loss is a sum over rows, not a mean. The method is for two classes. More
-    classes are fitted one against the rest, and their probabilities are divided by their sum.
+    classes are fitted one against the rest, and their probabilities are divided by their sum; or jointly, with the
+    multinomial loss and the penalties summed over the classes.
 
     Parameters
     ----------
-    graph : Graph, square matrix or builder, optional
+    graph : Graph, square matrix, pairs, data frame of edges, networkx graph, path of a .gmt file, or builder; optional
         Which features belong together. The graph must be undirected; dissimilarity edges (negative weights) pull
         weights to opposite values. A Graph with names is matched to the columns of a data frame (or to the
         ``feature_names`` given to ``fit``); columns without a node are isolated. Otherwise node j is column j. A
@@ -30,6 +31,8 @@ class LaplacianElasticNetClassifier(LinearClassifier):
         Strengths of the L1 term and of the graph.
     normalized : bool
         Whether L is D^-1/2 (D - W) D^-1/2, as in the paper, or D - W.
+    multi_class : {"one_vs_rest", "multinomial"}
+        More than two classes: one problem for each class, or one joint problem.
     missing : {"error", "ignore"}
         What to do with nodes of the graph that are not columns of X.
     fit_intercept : bool
@@ -74,8 +77,6 @@ class LaplacianElasticNetClassifier(LinearClassifier):
     True
     """
 
-    _one_vs_rest = True
-
     _needs_undirected = True
 
     def __init__(
@@ -85,6 +86,7 @@ class LaplacianElasticNetClassifier(LinearClassifier):
         lam1: float = 1.0,
         lam2: float = 1.0,
         normalized: bool = True,
+        multi_class: str = "one_vs_rest",
         missing: str = "error",
         fit_intercept: bool = True,
         class_weight: Any = None,
@@ -98,6 +100,7 @@ class LaplacianElasticNetClassifier(LinearClassifier):
         self.lam1 = lam1
         self.lam2 = lam2
         self.normalized = normalized
+        self.multi_class = multi_class
         self.missing = missing
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
@@ -122,6 +125,11 @@ class LaplacianElasticNetClassifier(LinearClassifier):
             The names of the columns if X has none, such as ``vectorizer.get_feature_names_out()``.
         """
         return self._fit(X, y, sample_weight, feature_names, self.graph if graph is None else graph)
+
+    @property
+    def _one_vs_rest(self) -> bool:  # type: ignore[override]
+        """Whether more than two classes are separate problems."""
+        return self._choice("multi_class", ("one_vs_rest", "multinomial")) == "one_vs_rest"
 
     def _penalties(self, structure: Any, columns: Columns) -> list[Any]:
         return laplacian_elastic_net(self, structure, columns)

@@ -20,7 +20,7 @@ class LaplacianElasticNetRegressor(LinearRegressor):
 
     Parameters
     ----------
-    graph : Graph, square matrix or builder, optional
+    graph : Graph, square matrix, pairs, data frame of edges, networkx graph, path of a .gmt file, or builder; optional
         Which features belong together. The graph must be undirected; dissimilarity edges (negative weights) pull
         weights to opposite values. A Graph with names is matched to the columns of a data frame (or to the
         ``feature_names`` given to ``fit``); columns without a node are isolated. Otherwise node j is column j. A

@@ -20,5 +20,9 @@ class GenericPenalty(LinearEstimator):
     def _penalties(self, structure: Any, columns: Columns) -> list[Any]:
         return penalty_terms(structure, columns)
 
+    def _structure(self, given: Any, carried: Any, columns: Columns) -> Any:
+        columns.structure = carried  # for functions of the column names and the structure of X
+        return given
+
     def _path_terms(self, problem: Problem) -> tuple[int, ...]:
         return sparsifying_terms(problem) or weight_terms(problem)

@@ -31,7 +31,8 @@ class StructuredClassifier(GenericPenalty, LinearClassifier):
         The penalty on the weights, such as ``2.0 * csr.GroupLasso(groups) + 0.5 * csr.L1()``. Graphs and groups with
         names are matched to the columns of X. A function of the weights is a convex CVXPY expression, such as
         ``lambda w: cp.norm_inf(w)``. A function of the column names returns atoms, for penalties that need the columns:
-        ``lambda names: csr.GroupLasso(groups_of(names))``. None is ``csr.Ridge()``.
+        ``lambda names: csr.GroupLasso(groups_of(names))``; after :class:`cvxstructreg.TextStructure` also one of names
+        and structure, ``lambda names, groups: csr.GroupLasso(groups)``. None is ``csr.Ridge()``.
     loss : {"logistic", "multinomial", "hinge", "squared_hinge"}
         The loss, a sum over rows. "multinomial" has one score for each class, also for two classes.
     multi_class : {"auto", "joint", "one_vs_rest"}

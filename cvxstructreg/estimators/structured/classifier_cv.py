@@ -23,7 +23,8 @@ class StructuredClassifierCV(GenericTuning, StructuredClassifier):
         The factors t to try, the same in every fold. By default there are ``n_strengths``, from a strength at which all
         weights are zero down to ``smallest`` times it, evenly spaced on a logarithmic scale.
     n_strengths, smallest : int, float
-        Number of strengths, and the smallest one as a fraction of the largest.
+        Number of strengths, and the smallest one as a fraction of the largest: by default 0.01, or 1e-4 if no term can
+        make weights zero.
     ratios : list of numbers, optional
         Factors of all terms of the penalty but the first, each with a path of its own, along which t multiplies all
         terms. By default the terms stay as given, and t multiplies those that can make weights zero (all terms, if none
@@ -81,7 +82,7 @@ class StructuredClassifierCV(GenericTuning, StructuredClassifier):
         multi_class: str = "auto",
         strengths: Any = None,
         n_strengths: int = 50,
-        smallest: float = 0.01,
+        smallest: float | None = None,
         ratios: Any = None,
         cv: Any = 5,
         scoring: Any = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -22,8 +23,8 @@ def penalty_terms(penalty: Any, columns: Columns) -> list[Term]:
     Parameters
     ----------
     penalty : atom, term, sum of them, or function; None is ``Ridge()``
-        A function of the weights returns a convex CVXPY expression. A function of the column names returns an atom, a
-        term or a sum.
+        A function of the weights returns a convex CVXPY expression. A function of the column names, or of the names and
+        of the structure that X carries, returns an atom, a term or a sum.
     columns : Columns
         The columns of X.
 
@@ -64,6 +65,7 @@ def as_objective(penalty: Any, columns: Columns) -> Objective:
 
 def _of_function(function: Any, columns: Columns) -> Any:
     """Return the penalty that a function means: an expression of the weights, or what it returns for the columns."""
+    given = [columns.labels, columns.structure] if _takes_structure(function) else [columns.labels]
     try:
         found = function(cp.Variable(columns.count))
     except Exception as error:  # a function of the column names
@@ -73,7 +75,7 @@ def _of_function(function: Any, columns: Columns) -> Any:
             return FromExpression(function)
         of_weights = f"it returned {type(found).__name__}, not a CVXPY expression"
     try:
-        found = function(columns.labels)
+        found = function(*given)
     except Exception as error:
         raise ValueError(
             f"penalty is a function, but fits neither use. Called with the weights: {of_weights}. Called with the "
@@ -85,6 +87,15 @@ def _of_function(function: Any, columns: Columns) -> Any:
         f"penalty is a function; it must return a CVXPY expression of the weights, or for the column names an atom "
         f"such as csr.GroupLasso(groups), got {type(found).__name__}"
     )
+
+
+def _takes_structure(function: Any) -> bool:
+    """Whether a function has two arguments without default: the column names, and the structure that X carries."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a builtin
+        return False
+    return sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters) == 2
 
 
 def _aligned(atom: Atom, columns: Columns) -> Atom:

@@ -28,7 +28,8 @@ class StructuredRegressor(GenericPenalty, LinearRegressor):
         The penalty on the weights, such as ``2.0 * csr.GroupLasso(groups) + 0.5 * csr.L1()``. Graphs and groups with
         names are matched to the columns of X. A function of the weights is a convex CVXPY expression, such as
         ``lambda w: cp.norm_inf(w)``. A function of the column names returns atoms, for penalties that need the columns:
-        ``lambda names: csr.GroupLasso(groups_of(names))``. None is ``csr.Ridge()``.
+        ``lambda names: csr.GroupLasso(groups_of(names))``; after :class:`cvxstructreg.TextStructure` also one of names
+        and structure, ``lambda names, groups: csr.GroupLasso(groups)``. None is ``csr.Ridge()``.
     loss : {"squared", "absolute", "quantile", "huber", "poisson", "gamma", "tweedie", "cox"}
         The loss, a sum over rows; see the class of that name, such as :class:`cvxstructreg.Poisson`. "poisson", "gamma"
         and "tweedie" predict means exp(x'w + b). "cox" is the proportional hazards model: it predicts logarithms of

@@ -13,7 +13,10 @@ from cvxstructreg.estimators.alignment import Columns
 from cvxstructreg.estimators.cross_validation import CrossValidated
 from cvxstructreg.estimators.linear import Matrix
 from cvxstructreg.estimators.structured.base import GenericPenalty
-from cvxstructreg.paths.strength import with_strength
+from cvxstructreg.paths.strength import sparsifying_terms, with_strength
+
+#: The weakest strength of a path relative to the strongest, with and without terms that make weights zero.
+SMALLEST, SMALLEST_SMOOTH = 0.01, 1e-4
 
 
 class GenericTuning(CrossValidated, GenericPenalty):
@@ -36,7 +39,11 @@ class GenericTuning(CrossValidated, GenericPenalty):
 
     def _checked_strengths(self, problems: Sequence[Problem]) -> Matrix:
         self._unit = problems[0]
-        return super()._checked_strengths(problems)
+        if self.smallest is not None:
+            return super()._checked_strengths(problems)
+        model = copy(self)
+        model.smallest = SMALLEST if sparsifying_terms(self._unit) else SMALLEST_SMOOTH
+        return model._checked_strengths(problems)
 
     def _params_at(self, strength: float) -> dict[str, Any]:
         unit = self.__dict__.pop("_unit")
