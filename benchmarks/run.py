@@ -3,6 +3,7 @@
     python benchmarks/run.py                       # all sections with available data and peers: an hour
     python benchmarks/run.py network lasso         # some sections
     python benchmarks/run.py --json out.json --figure out.png
+    python benchmarks/run.py off_the_track --pairs docs/benchmarks.md   # the tables of pairs in the page of benchmarks
     python benchmarks/run.py --markdown docs/benchmark_tables.md   # the tables of the site, one for each section
 
 Times are the median of several runs after one that warms caches and compilers ("first run"); tasks that take minutes
@@ -35,6 +36,7 @@ import multiclass
 import network
 import numpy as np
 import off_the_track
+import pair_table
 import paths
 import plain_cvxpy
 import prototype
@@ -97,7 +99,13 @@ def main() -> None:
     """Run the requested sections and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", help=f"any of {', '.join(SECTIONS)} (default: all)")
-    parser.add_argument("--json", help="also write the results to this file, after every section")
+    parser.add_argument("--json", help="also write the results to this file, after every result")
+    parser.add_argument(
+        "--known", nargs="*", default=[], help="files of --json with results of earlier runs to include"
+    )
+    parser.add_argument(
+        "--pairs", help="write the tables of the pairs of loss and penalty into this page, at its marks"
+    )
     parser.add_argument("--markdown", help="write the tables to this file, as a page of the site, after every section")
     parser.add_argument("--figure", help="draw the ratios and the growth of cost to this file (needs matplotlib)")
     parser.add_argument("--blocks-gb", type=float, help="size of the folder of blocks of rows (default: 0.5)")
@@ -106,20 +114,24 @@ def main() -> None:
     unknown = set(options.sections) - set(SECTIONS)
     if unknown:
         parser.error(f"unknown section {', '.join(sorted(unknown))}; choose from {', '.join(SECTIONS)}")
-    results: list[Result] = []
+    results = [
+        Result(**entry) for name in options.known for entry in json.loads(Path(name).read_text(encoding="utf-8"))
+    ]
     with threadpool_limits(1):
-        for name in options.sections or SECTIONS:
+        for name in options.sections or (() if options.known else SECTIONS):
             if name in NEED_NEWSGROUPS and not data.available():
                 print(f"skipped {name}: 20 Newsgroups not found in {data.folder()} (set CVXSTRUCTREG_DATA)")
                 continue
             for result in SECTIONS[name]():
                 results.append(result)
                 print(f"{name}: {result.work} | {result.solver} {result.seconds:.3g} s", flush=True)
-            if options.json:
-                with open(options.json, "w", encoding="utf-8") as file:
-                    json.dump([asdict(result) for result in results], file, indent=2)
+                if options.json:
+                    with open(options.json, "w", encoding="utf-8") as file:
+                        json.dump([asdict(result) for result in results], file, indent=2)
             if options.markdown:
                 Path(options.markdown).write_text(page(results), encoding="utf-8")
+    if options.pairs:
+        pair_table.write(results, options.pairs)
     print(f"\n{machine()}\n")
     print(table(results))
     if options.figure:
