@@ -31,7 +31,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = ("arrow", "networks", "plots", "text")
 TOOLS = ("pytest", "hypothesis")
 
-#: Solvers of each kind, certificates, the command line, figures, HTML forms and plain CVXPY problems: about half a minute.
+#: Certificates, known answers, the command line, figures, HTML forms and plain CVXPY problems: about half a minute.
 SLICE = (
     "tests/test_certificates.py",
     "tests/test_cli.py",
