@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -80,9 +81,9 @@ def table(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
-def page(results: list[Result]) -> str:
-    """The results as a page of the site: the machine, and one table for each section."""
-    command = "python benchmarks/run.py --markdown docs/benchmark_tables.md"
+def page(results: list[Result], sections: Iterable[str]) -> str:
+    """The results as a page of the site: the command, the machine, and one table for each section."""
+    command = " ".join(["python benchmarks/run.py", *sections, "--markdown docs/benchmark_tables.md"])
     lines = ["# Benchmark tables", "", f"`{command}` wrote this page.", ""]
     lines += [f"{machine()}. The columns are explained in the docstring of `benchmarks/run.py`.", ""]
     for section in dict.fromkeys(result.section for result in results):
@@ -91,8 +92,11 @@ def page(results: list[Result]) -> str:
 
 
 def machine() -> str:
-    """The date and the machine."""
-    return f"{date.today()}, {platform.machine()}, Python {platform.python_version()}, one thread"
+    """The date, the machine, and how busy it was."""
+    words = f"{date.today()}, {platform.machine()}, Python {platform.python_version()}, one thread"
+    if hasattr(os, "getloadavg"):
+        words += f", {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f}"
+    return words
 
 
 def main() -> None:
@@ -129,7 +133,7 @@ def main() -> None:
                     with open(options.json, "w", encoding="utf-8") as file:
                         json.dump([asdict(result) for result in results], file, indent=2)
             if options.markdown:
-                Path(options.markdown).write_text(page(results), encoding="utf-8")
+                Path(options.markdown).write_text(page(results, options.sections), encoding="utf-8")
     if options.pairs:
         pair_table.write(results, options.pairs)
     print(f"\n{machine()}\n")

@@ -9,18 +9,36 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from uuid import uuid4
 
-import jupyter_client
+import nbclient.client
 import nbformat
+from jupyter_client import AsyncKernelManager
 from myst_nb.core.read import read_myst_markdown_notebook
-from traitlets import CaselessStrEnum
+from traitlets import CaselessStrEnum, Integer, default
 
 
-class LocalKernelManager(jupyter_client.AsyncKernelManager):
+class LocalKernelManager(AsyncKernelManager):
     """Kernels that talk over Unix sockets: they open no port, and ipykernel has nothing to warn about."""
 
     transport = CaselessStrEnum(["tcp", "ipc"], default_value="ipc", config=True)
+    sockets = TemporaryDirectory(prefix="kernels")
+
+    @default("ip")
+    def _socket(self) -> str:
+        return str(Path(self.sockets.name, uuid4().hex))  # absolute: the kernel runs in another folder
+
+
+class PatientClient(nbclient.client.NotebookClient):
+    """Executes a notebook; on a busy machine a kernel may need more than the usual minute to start."""
+
+    startup_timeout = Integer(600, config=True)
+
+    @default("kernel_manager_class")
+    def _local(self) -> type[AsyncKernelManager]:
+        return LocalKernelManager if os.name == "posix" else AsyncKernelManager
 
 
 def copy_sources(examples: Path, target: Path) -> None:
@@ -60,8 +78,7 @@ def finished(app: Any, error: Exception | None) -> None:
 
 def setup(app: Any) -> dict[str, Any]:
     """Register with Sphinx."""
-    if os.name == "posix":
-        jupyter_client.AsyncKernelManager = LocalKernelManager  # nbclient takes the class from here
+    nbclient.client.NotebookClient = PatientClient  # nbclient.execute takes the class from here
     app.add_config_value("mathjax_source", "", "html")
     app.connect("build-finished", finished)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
