@@ -23,7 +23,7 @@ from cvxstructreg.estimators.base import StructuredEstimator, sum_of_terms
 from cvxstructreg.estimators.building import fit_column_builder
 from cvxstructreg.estimators.row_blocks import checked_data, checked_rows, rows_of
 from cvxstructreg.estimators.sample_weights import checked_column, checked_sample_weight, times_class_weight
-from cvxstructreg.estimators.selection import SelectedFeature, selected_features
+from cvxstructreg.estimators.selection import CoefRow, SelectedFeature, favoured, related_names, selected_features
 from cvxstructreg.graphs import Graph
 from cvxstructreg.groups import Groups
 from cvxstructreg.losses import Logistic, Multinomial, Squared
@@ -208,6 +208,32 @@ class LinearEstimator(StructuredEstimator):
         """Return the features with a nonzero weight, largest first, as rows ``(number, name, weight)``."""
         check_is_fitted(self)
         return selected_features(np.atleast_2d(self.coef_), self._feature_labels)
+
+    def coef_table(self) -> list[CoefRow]:
+        """Return the features with a nonzero weight, largest first, as rows ``(name, weight, favours, related)``.
+
+        ``favours`` is the class that a larger value speaks for (of several classes the one with the largest weight), or
+        "higher" and "lower" for regressors. ``related`` has the groups of the feature, or its neighbours in the graph.
+        ``pandas.DataFrame(model.coef_table())`` makes a table.
+
+        Examples
+        --------
+        >>> from cvxstructreg.estimators import LaplacianElasticNetRegressor
+        >>> X, y = [[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]], [1, 2, 3]
+        >>> model = LaplacianElasticNetRegressor([(0, 1)], lam1=0.1).fit(X, y)
+        >>> [(row.name, row.favours, row.related) for row in model.coef_table()]
+        [('x0', 'higher', ('x1',)), ('x1', 'higher', ('x0',))]
+        """
+        classes, graph, groups = (getattr(self, name, None) for name in ("classes_", "graph_", "groups_"))
+        return [
+            CoefRow(
+                row.name,
+                row.weight,
+                favoured(row.weight, classes),
+                related_names(row.number, graph, groups, self._feature_labels),
+            )
+            for row in self.selected_features()
+        ]
 
 
 class LinearClassifier(ClassifierMixin, LinearEstimator):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cvxstructreg.graphs import Graph
 from cvxstructreg.groups import Groups
 
 
@@ -20,12 +21,22 @@ class SelectedFeature(NamedTuple):
 
 
 class SelectedGroup(NamedTuple):
-    """A group of the model: its index among the given groups, name, norm of its weights, and names of its features."""
+    """A group of the model: its index among the given groups, name, norm of its weights, names of features and size."""
 
     number: int
     name: str
     norm: float
     features: tuple[str, ...]
+    size: int
+
+
+class CoefRow(NamedTuple):
+    """A feature of a model: its name and weight, what a larger value speaks for, and its groups or neighbours."""
+
+    name: str
+    weight: Any
+    favours: Any
+    related: tuple[str, ...]
 
 
 def selected_features(coef: NDArray[np.float64], names: Sequence[str]) -> list[SelectedFeature]:
@@ -45,5 +56,30 @@ def selected_groups(
         if kept[g]:
             number = int(numbers[g])
             name = f"group {number}" if groups.names is None else groups.names[g]
-            rows.append(SelectedGroup(number, name, float(norms[g]), tuple(names[j] for j in groups[int(g)])))
+            features = tuple(names[j] for j in groups[int(g)])
+            rows.append(SelectedGroup(number, name, float(norms[g]), features, len(features)))
     return rows
+
+
+def favoured(weight: Any, classes: Any) -> Any:
+    """Return the class that a larger value of a feature speaks for; of a regressor, "higher" or "lower" targets."""
+    weights = np.atleast_1d(weight)
+    if classes is None:
+        return "higher" if weights[0] > 0 else "lower"
+    if weights.size == 1:
+        return classes[1] if weights[0] > 0 else classes[0]
+    return classes[int(np.argmax(weights))]
+
+
+def related_names(number: int, graph: Graph | None, groups: Groups | None, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the groups of a feature, or of its neighbours in a graph."""
+    if groups is not None:
+        found = groups.owner[np.flatnonzero(groups.indices == number)]
+        return tuple(f"group {g}" if groups.names is None else groups.names[g] for g in found)
+    if graph is None:
+        return ()
+    node = int(graph.features[number])
+    W = graph.weights
+    linked = np.union1d(W[[node]].indices, W[:, [node]].nonzero()[0])
+    labels: Sequence[str] = [*names, *(f"virtual {v}" for v in range(graph.n_virtual))]
+    return tuple(graph.names[j] if graph.names is not None else labels[j] for j in linked)
