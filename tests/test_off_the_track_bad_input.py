@@ -20,7 +20,7 @@ HONEST = {"optimal", "stationary", "inaccurate", "max_iter", "time_limit", "no_m
 def solved(problem, solver="auto", **options):
     """The solution and the objective of CVXPY; an optimal status must hold against it."""
     with muted(InaccurateWarning):
-        solution, reference = problem.solve(solver, time_limit=20.0, **options), problem.solve("cvxpy", tol=1e-4)
+        solution, reference = problem.solve(solver, time_limit=120.0, **options), problem.solve("cvxpy", tol=1e-4)
     assert solution.status in HONEST
     assert np.isfinite(solution.objective)
     if solution.status == "optimal":
