@@ -29,7 +29,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = ("arrow", "networks", "plots", "text")
-TOOLS = ("pytest", "hypothesis")
+TOOLS = ("pytest", "hypothesis", "pandas")
 
 #: Certificates, known answers, the command line, figures, HTML forms and plain CVXPY problems: about half a minute.
 SLICE = (

@@ -13,7 +13,16 @@ from cvxstructreg.selection.degrees_of_freedom import degrees_of_freedom, soluti
 
 
 class Criteria(NamedTuple):
-    """Degrees of freedom, number of observations, minus twice the log-likelihood, and criteria; smaller is better."""
+    """Degrees of freedom, number of observations, minus twice the log-likelihood, and criteria; smaller is better.
+
+    Examples
+    --------
+    >>> import cvxstructreg as csr
+    >>> problem = csr.Problem(csr.Linear([[1.0], [2.0], [4.0]]), csr.Squared([1.0, 2.5, 4.0]) + 0.1 * csr.L1())
+    >>> criteria = information_criteria(problem.solve())
+    >>> criteria.n, criteria.aic > criteria.deviance
+    (3, True)
+    """
 
     degrees_of_freedom: float
     n: int
@@ -47,7 +56,7 @@ def information_criteria(fitted: Any, gamma: float = 0.5) -> Criteria:
     >>> y = 2.0 * X[:, 0] + rng.normal(size=80)
     >>> path = csr.path(csr.Problem(csr.Linear(X), csr.Squared(y) + csr.L1()), n_points=15)
     >>> best = min(path, key=lambda point: information_criteria(point).ebic)
-    >>> int(np.argmax(np.abs(best.coef))), np.count_nonzero(best.coef) < 5
+    >>> int(np.argmax(np.abs(best.coef))), bool(np.count_nonzero(best.coef) < 5)
     (0, True)
     """
     if not isinstance(gamma, int | float) or not 0.0 <= gamma <= 1.0:

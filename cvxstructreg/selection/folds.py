@@ -22,6 +22,11 @@ class FoldSelection:
     counts : dict from name to int
         The number of folds, largest first; features never selected are left out.
     n_folds : int
+
+    Examples
+    --------
+    >>> FoldSelection({"x0": 5, "x3": 2}, n_folds=5).in_all
+    ['x0']
     """
 
     counts: dict[str, int]

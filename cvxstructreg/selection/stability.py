@@ -37,6 +37,12 @@ class Stability:
     unimodal_bound : float
         The smaller bound of Shah and Samworth (theorem 2), which assumes that the frequencies of such features have
         unimodal distributions; infinite where the theorem does not apply.
+
+    Examples
+    --------
+    >>> found = Stability({"x0": 1.0, "x1": 0.6}, 0.9, 30, 10, 2.0, *error_bounds(0.9, 2.0, 30, 10))
+    >>> found.selected, found.at(0.6).selected
+    (['x0'], ['x0', 'x1'])
     """
 
     frequencies: dict[str, float]
