@@ -355,6 +355,14 @@ def test_the_latent_norm_of_weights_of_very_different_sizes():
     assert csr.LatentGroupLasso(groups).value(z) == pytest.approx(expected, rel=1e-10)
 
 
+def test_the_latent_norm_with_a_small_feature_in_groups_of_little_use():
+    """Without a share for the small feature, Newton steps fail, and alternations take thousands of steps."""
+    groups = csr.Groups([[0], [1, 2, 3, 4, 0], [1, 5], [0, 3, 5]], n_features=6, weights=np.sqrt([4.0, 5.0, 2.0, 12.0]))
+    z = np.array([[47408.6], [4124.55], [9103.9], [13222.2], [17016.9], [5e-5]])
+    expected = np.sqrt(5.0) * np.linalg.norm(z[:5]) + np.sqrt(2.0) * 5e-5  # up to a part of the last number
+    assert csr.LatentGroupLasso(groups).value(z) == pytest.approx(expected, rel=1e-9)
+
+
 def test_a_dual_point_whose_square_underflows():
     graph = csr.Graph.from_edges([[0, 1], [1, 2]], [1.0, 1.0], 3)
     problem = csr.Problem(csr.Linear(np.eye(3)), csr.Squared([0.5, 0.5, 0.5]) + csr.HuberDifferences(graph, M=0.1))

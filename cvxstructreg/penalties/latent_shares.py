@@ -31,6 +31,8 @@ NEGLIGIBLE = 0.1
 ROUNDS, NEWTON_STEPS = 10, 10
 #: Alternations between parts and shares, and those after which Newton steps are tried, without tiny shares.
 MOST_ALTERNATIONS, NEWTON_AT, NO_SHARE = 2_000, (8, 20, 50, 100, 200, 400, 800, 1600), 1e-6
+#: A share that a Newton step makes negative is reduced to this part, if a feature has no other share.
+SHRUNK = 0.1
 #: Up to DENSE entries the matrix of groups and features is dense; Newton is tried for up to MOST_GROUPS groups.
 DENSE, MOST_GROUPS = 100_000, 2_000
 
@@ -77,7 +79,7 @@ class LatentShares:
                 break
             if count in NEWTON_AT and np.count_nonzero(s) <= MOST_GROUPS:
                 trial = _Search(B, a, weights, 0.0)
-                trial.rounds(np.where(s * weights > NO_SHARE * best, s, 0.0))
+                trial.rounds(trial.without_tiny(s, NO_SHARE * best))
                 upper, lower = trial.bounds()
                 best = min(best, upper)
                 if best - lower <= TIGHT * best:
@@ -116,6 +118,15 @@ class _Search:
         off = self.norms / self.r - 1.0
         self.error = float(np.max(np.where(s > 0.0, np.abs(off), off), initial=0.0))
 
+    def without_tiny(self, s: Array, least: float) -> Array:
+        """The shares of at least this cost, and those of groups with a feature that has no other share."""
+        return self._held(np.where(s * self.r > least, s, 0.0), s)
+
+    def _held(self, s: Array, other: Array) -> Array:
+        """The shares s, and other shares for the groups with a feature that has none in s."""
+        bare = self.needed & ~(self.B.T @ s > 0.0)
+        return np.where(self.B @ bare.astype(float) > 0.0, other, s) if bare.any() else s
+
     def rounds(self, s: Array) -> bool:
         """Newton steps on the groups that have or need a share; returns whether the optimality conditions then hold."""
         self.look(s)
@@ -135,8 +146,8 @@ class _Search:
             s[chosen] = np.maximum(self.s[chosen] + self._step(chosen), 0.0)
             if not np.isfinite(s).all():
                 return False
-            self.look(s)
-            chosen = s > 0.0
+            self.look(self._held(s, SHRUNK * self.s))
+            chosen = self.s > 0.0
             if float(np.max(np.abs(self.norms[chosen] / self.r[chosen] - 1.0), initial=0.0)) <= 0.1 * ACCURACY:
                 break
         return True
