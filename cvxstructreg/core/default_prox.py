@@ -78,13 +78,18 @@ def default_prox(atom: Any, v: Array, t: float) -> Array:
 
 
 def _in_other_units(atom: Any, v: Array, t: float) -> Array:
-    """The best of the points found in other units, for entries of v that are far from 1."""
+    """The best of the points found in other units, for entries of v that are far from 1.
+
+    Points that the solver calls inaccurate do for an atom with a conjugate, since its bounds do not rely on the prox.
+    """
     largest, best, lowest = float(np.abs(v).max(initial=0.0)) or 1.0, None, np.inf
+    rough = atom.can("conj") or atom.can("dual_norm")
     for size in (largest**power for power in POWERS):
         with suppress(cp.SolverError):
-            x = size * _ProxProblem(_Rescaled(atom, size), v.shape).minimiser(v / size, t)
+            scaled = _ProxProblem(_Rescaled(atom, size), v.shape)
+            x = size * scaled.minimiser(v / size, t)
             cost = t * atom.value(x) + 0.5 * float(np.sum((x - v) ** 2))
-            if cost < lowest:
+            if cost < lowest and (rough or scaled.problem.status == cp.OPTIMAL):
                 best, lowest = x, cost
     if best is None:
         raise cp.SolverError(f"Clarabel finds no prox of {atom!r} with t = {t:.3g} at entries up to {largest:.3g}")
