@@ -98,6 +98,7 @@ def test_auto_proves_every_pair_without_a_warning(loss, penalty):  # warnings ar
 
 GENERAL = [(loss, penalty) for loss in ("squared", "hinge", "multiclass hinge") for penalty in ("fused chain + ridge",)]
 GENERAL += [("hinge", name) for name in ("L1", "disjoint groups", "nonnegative + ridge")]
+GENERAL += [("squared", "overlapping groups + Laplacian"), ("logistic", "overlapping groups + Laplacian")]
 
 
 @pytest.mark.parametrize(("loss", "penalty"), GENERAL)

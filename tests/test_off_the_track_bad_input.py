@@ -61,3 +61,5 @@ def test_a_sigma_that_is_no_positive_number_is_refused():
     problem = csr.Problem(csr.Linear(X), csr.Hinge(Y) + csr.L1())
     with pytest.raises(ValueError, match="sigma must be positive, got -1"):
         problem.solve("semismooth_newton", sigma=-1.0)
+    with pytest.raises(ValueError, match="sigma = 1e\\+305 makes penalty parameters overflow"):
+        problem.solve("semismooth_newton", sigma=1e305)

@@ -77,3 +77,15 @@ def cost_of(piece: Piece, u: Array, t: float) -> float:
     if piece.atom.can("conj"):
         return piece.conj(u if t == 1.0 else t * u)
     return 0.0 if t * piece.atom.dual_norm(u) <= (1.0 + UNIT) * piece.scale else np.inf
+
+
+def largest_factor(piece: Piece, q: Array, s: float) -> float:
+    """The largest t <= s for which the conjugate is finite at t q, by a formula or bisection; 0 if there is none."""
+    known = piece.atom.largest_factor(q / piece.scale)
+    if known is not None:
+        return min(s, known)
+    low, high = 0.0, s
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if cost_of(piece, q, middle) < np.inf else (low, middle)
+    return low

@@ -16,9 +16,9 @@ import numpy as np
 
 from cvxstructreg.certificates.dual_point import NO_PROOF, Proof, best, dual_of
 from cvxstructreg.certificates.quadratic_conjugate import excess_cost
-from cvxstructreg.certificates.score_dual import ScoreDual, cost_of, dual_point, score_unit
+from cvxstructreg.certificates.score_dual import ScoreDual, cost_of, dual_point, largest_factor, score_unit
 from cvxstructreg.certificates.shifted_scores import shifted, stepped
-from cvxstructreg.forms.normal_form import NormalForm, Piece
+from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
 from cvxstructreg.forms.row_selection import COMPILE_FROM, picks_rows, touch_once
 from cvxstructreg.numerics.arrays import Array
@@ -43,6 +43,8 @@ SMALL_STACK = 2_000
 NEGLIGIBLE = 1e-10
 #: Projections end when this many steps leave more than the part STALLED of the excess.
 CHECK_EVERY, STALLED = 100, 0.99
+#: Projected steps after which it is tried to spread the excess over the pieces.
+SPREAD_EVERY = 20
 #: An excess of up to this many times the round-off is dropped, and its effect is subtracted from the bound.
 DROPPED = 30.0
 #: A substitute for a missing ridge during the search for dual points, relative to the ratio of dual to primal scale.
@@ -186,7 +188,7 @@ class WeightDual:
             if piece.atom.can("dual_norm"):
                 s = min(s, 1.0 / max(1.0, piece.atom.dual_norm(q) / piece.scale))
             elif cost_of(piece, q, s) == np.inf:
-                s = _largest_factor(piece, q, s)
+                s = largest_factor(piece, q, s)
         if stuck.any():
             if self.parts.separable is None:
                 return NO_PROOF
@@ -225,6 +227,21 @@ class WeightDual:
             return None
         return [q + piece.forward(share) for piece, q in zip(parts.weight_pieces, self.points, strict=True)]
 
+    def _spread_enough(self, points: list[Array]) -> bool:
+        """Keep these dual points with their excess spread over the pieces, if the bound is then good enough."""
+        pieces = self.parts.weight_pieces
+        if self.large or self.parts.separable is not None or not all(p.atom.can("dual_norm") for p in pieces):
+            return False
+        spread = self._spread(np.where(self.ridged, 0.0, self._excess(1.0, self._sum(points))[1]))
+        if spread is None:
+            return False
+        taken, (objective, tol) = self._sum(spread), self.known
+        proof = self._scaled_down(spread, taken, self._stuck(taken))
+        if objective - proof.bound > max(tol, self.enough) * abs(objective):
+            return False
+        self.points, self.taken = spread, taken
+        return True
+
     def _search(self, sweeps: int) -> None:
         """Improve the dual points of the pieces: by a closed form, sweeps over blocks, or gradient steps."""
         if self._is_disjoint():
@@ -232,7 +249,7 @@ class WeightDual:
             beyond = self.left if part is None else self.left - part.absorb(self.left)
             share = _divided(beyond, self.parts.piece_diagonal)
             self.points = [piece.prox_conj(piece.forward(share), 1.0)[0] for piece in self.parts.weight_pieces]
-        elif self._sweep(sweeps):
+        elif self._spread_enough(self.points) or self._sweep(sweeps):
             return
         elif all(piece.atom.can("dual_norm") for piece in self.parts.weight_pieces):
             self._project(sweeps)
@@ -268,6 +285,8 @@ class WeightDual:
                 if best > STALLED * last:
                     return
                 last = best
+            if count and count % SPREAD_EVERY == 0 and self._spread_enough(self.points):
+                return
             moved = [
                 piece.prox_conj(q + piece.forward(excess) / norm, 1.0 / norm)[0]
                 for piece, q in zip(pieces, trial, strict=True)
@@ -379,18 +398,6 @@ class WeightDual:
         value = -squares - cost
         bound = value - UNIT * (squares + abs(cost)) - dropped - self.round_off
         return Proof(bound, dual_of(self.parts, self.start, value))
-
-
-def _largest_factor(piece: Piece, q: Array, s: float) -> float:
-    """The largest t <= s for which the conjugate is finite at t q, by a formula or bisection; 0 if there is none."""
-    known = piece.atom.largest_factor(q / piece.scale)
-    if known is not None:
-        return min(s, known)
-    low, high = 0.0, s
-    for _ in range(50):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if cost_of(piece, q, middle) < np.inf else (low, middle)
-    return low
 
 
 def _divided(x: Array, diagonal: Array | None) -> Array:

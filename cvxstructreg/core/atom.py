@@ -174,6 +174,10 @@ class Atom:
         """The largest s for which conj(s u) is finite, if there is a formula; None: certificates search for it."""
         return None
 
+    def on_model(self, model: Any) -> Atom:
+        """The atom to use on the weights of this model: itself, or an equal one that more solvers recognise."""
+        return self
+
     @property
     def has_closed_prox(self) -> bool:
         """Whether ``prox`` takes no iterations, for these data."""

@@ -109,6 +109,11 @@ class Term:
         """Whether the term consists of bounds only: its strength then has no effect."""
         return self.atom.can("separable") and not np.any(self.atom.separable().weights)
 
+    def on_model(self, model: Any) -> Term:
+        """The term with the atom to use for this model; see :meth:`Atom.on_model`."""
+        atom = self.atom.on_model(model) if self.target == "weights" else self.atom
+        return self if atom is self.atom else replace(self, atom=atom, target=atom.target)
+
     @property
     def _strength(self) -> float:
         return 1.0 if self.is_constraint else self.now().scale

@@ -49,7 +49,7 @@ class Problem:
         if not isinstance(model, Model):
             raise TypeError(f"the first argument must be a model such as Linear(X), got {type(model).__name__}")
         self.given = model
-        self._stated = tuple(self._aligned(term) for term in Objective.of(objective).terms)
+        self._stated = tuple(self._aligned(term).on_model(model) for term in Objective.of(objective).terms)
         self.n_outputs = self._count_outputs()
         for term in self._stated:
             self._check_sizes(term)
@@ -248,7 +248,7 @@ class Problem:
         warm_start : Solution or (coef, intercept), optional
             The starting point.
         verbose : bool
-            Whether to print progress.
+            Whether to print why the solver was taken, and its progress.
         **options
             Options of the solver, such as ``cvxpy_solver="SCS"``; ``callback``, a function that is called with each
             record of the history; ``checkpoint``, a file that the current point is written to, and that a later call

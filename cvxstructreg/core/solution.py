@@ -78,6 +78,8 @@ class Solution:
         Dual points, keyed by the number of the term in the objective.
     n_passes : int
         Passes over data in blocks of rows (:class:`cvxstructreg.RowBlocks`), 0 for data in memory.
+    solver_choice : str
+        Why the first solver was taken, and why others took over from it.
 
     Examples
     --------
@@ -86,6 +88,8 @@ class Solution:
     >>> solution = problem.solve()
     >>> solution.status, solution.coef.round(2).tolist(), solution.certificate.relative_gap <= 1e-6
     ('optimal', [1.0], True)
+    >>> solution.solver_choice.split("; ")[0]
+    'working_set is the first solver, in order of expected speed, that accepts the problem'
     """
 
     problem: Problem = field(repr=False)
@@ -100,6 +104,7 @@ class Solution:
     history: tuple[Record, ...] = field(repr=False, default=())
     dual: dict[int, Array] = field(repr=False, default_factory=dict)
     n_passes: int = 0
+    solver_choice: str = ""
 
     @property
     def switches(self) -> tuple[Record, ...]:

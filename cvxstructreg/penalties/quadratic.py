@@ -9,9 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from cvxstructreg.core.atom import Atom
 from cvxstructreg.core.model import as_design
 from cvxstructreg.forms.quadratic_form import DENSE_LIMIT, QuadraticForm, to_dense
 from cvxstructreg.forms.quadratic_penalty import QuadraticPenalty
+from cvxstructreg.penalties.ridge import RKHSNorm
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,7 +23,8 @@ class Quadratic(QuadraticPenalty):
     Parameters
     ----------
     matrix : array or scipy.sparse of shape (d, d)
-        Symmetric and positive semidefinite (checked up to 1,000 features).
+        Symmetric and positive semidefinite (checked up to 1,000 features). In a problem with a Kernel model of the same
+        matrix, the penalty becomes :class:`RKHSNorm`, which is equal to it.
     factor : array or scipy.sparse of shape (m, d)
         N with Q = N'N. The penalty is then always convex, and the factor is usually sparser than Q.
 
@@ -47,6 +50,13 @@ class Quadratic(QuadraticPenalty):
         else:
             form = QuadraticForm(matrix=_checked_psd(as_design(self.matrix, "matrix")))
         self._set_form(form)
+
+    def on_model(self, model: Any) -> Atom:
+        """The norm of the function if the matrix is the Gram matrix of a Kernel model."""
+        if self.factor is not None or model.kernel is None or self.size != model.n_weights:
+            return self
+        given = self.quadratic(model.n_weights).matrix
+        return RKHSNorm() if np.array_equal(to_dense(given), model.design) else self
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({'matrix' if self.factor is None else 'factor'} for {self.size} features)"

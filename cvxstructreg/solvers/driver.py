@@ -61,7 +61,8 @@ def solve(
     saved = None if checkpoint is None else Checkpoint(checkpoint, problem)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function of a Record, got {type(callback).__name__}")
-    chosen = registry.choose(problem, solver)
+    choice = registry.choice(problem, solver)
+    chosen = choice.solver
     _check_options(chosen, options)
     if polish and chosen is not registry.REFERENCE:
         raise ValueError(f"polish=True is for solver='cvxpy'; {chosen.name!r} returns exact zeros without it")
@@ -69,7 +70,7 @@ def solve(
         return _in_memory(problem, passes, tol, max_iter, time_limit, warm_start, verbose, callback)
     warn_of_strong_graphs(problem)
     with deadline.within(math.inf if time_limit is None else float(time_limit)):
-        run = Run(problem, chosen, solver == "auto", tol, max_iter, verbose, callback, passes, saved)
+        run = Run(problem, choice, solver == "auto", tol, max_iter, verbose, callback, passes, saved)
         if warm_start is None and saved is not None:
             warm_start = saved.load()
         solution, reason = run.solve(_start(problem, chosen, warm_start), options)

@@ -7,6 +7,7 @@ import inspect
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers import reference
@@ -50,6 +51,14 @@ _OWN: tuple[Solver, ...] = (
 )
 _BY_PASSES = tuple(solver for solver in _OWN if solver.by_passes)
 _solvers = _OWN  # always replaced by a new tuple, so that other threads see a consistent list
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A solver for a problem, and why it was taken, in words."""
+
+    solver: Solver
+    reason: str
 
 
 def solvers() -> tuple[Solver, ...]:
@@ -183,16 +192,43 @@ def named(name: str) -> Solver:
 
 
 def choose(problem: Problem, name: str) -> Solver:
-    """The solver with this name; for "auto", the first solver that accepts the problem."""
+    """The solver with this name; for "auto", the solver that is expected to be the fastest."""
+    return choice(problem, name).solver
+
+
+def choice(problem: Problem, name: str) -> Choice:
+    """The solver with this name, or the one that "auto" takes, with the reason."""
     if name == "auto":
-        found = next((solver for solver in _solvers if solver.accepts(problem)), None)
-        if found is None:  # data in blocks of rows
-            reasons = "; ".join(f"{solver.name}: {refusals(problem)[solver.name]}" for solver in _BY_PASSES)
-            raise ValueError(f"no solver accepts this problem with data in blocks of rows ({reasons})")
-        return found
+        return _automatic(problem)
     solver = named(name)
     answer = solver.refusal(problem)
     if answer is not None:
         others = ", ".join(repr(other.name) for other in accepting(problem))
         raise ValueError(f"solver {name!r} does not accept this problem: {answer.reason}. These do: {others}")
-    return solver
+    return Choice(solver, f"{solver.name} was asked for by name")
+
+
+def _automatic(problem: Problem) -> Choice:
+    """The first solver that accepts the problem, unless a later fast one is expected to be faster."""
+    refused = ""
+    slower: list[tuple[Solver, str]] = []
+    for solver in _solvers:
+        answer = solver.refusal(problem)
+        if answer is not None:
+            refused = refused if solver.by_passes else f"{solver.name} before it does not: {answer.reason}"
+            continue
+        if slower and (solver is REFERENCE or solver.baseline):
+            continue
+        doubt = solver.slower(problem)
+        if doubt is None:
+            words = [
+                f"{solver.name} is the first solver, in order of expected speed, that accepts the problem",
+                refused,
+            ]
+            words += [f"{other.name} accepts it but is expected to be slower: {why}" for other, why in slower]
+            return Choice(solver, "; ".join(word for word in words if word))
+        slower.append((solver, doubt.reason))
+    if slower:
+        return Choice(slower[0][0], f"{slower[0][0].name} is the only fast solver that accepts the problem")
+    reasons = "; ".join(f"{solver.name}: {refusals(problem)[solver.name]}" for solver in _BY_PASSES)
+    raise ValueError(f"no solver accepts this problem with data in blocks of rows ({reasons})")

@@ -23,6 +23,7 @@ from cvxstructreg.solvers.checkpoint import Checkpoint
 from cvxstructreg.solvers.found import Found, handed_over, lifted
 from cvxstructreg.solvers.iterate import Iterate, SolverFailedError
 from cvxstructreg.solvers.passes import Passes
+from cvxstructreg.solvers.registry import Choice
 from cvxstructreg.solvers.solver import Solver
 
 #: Iteration limit of each solver if ``max_iter`` is not given.
@@ -33,6 +34,8 @@ CERTIFY_GROWTH = 1.15
 #: Unpromising points are still certified occasionally, for the history: when the count has grown by this factor, from
 #: the given iteration on, and earlier if progress is printed or passed to a callback.
 UNPROMISING_GROWTH, UNPROMISING_FROM, WATCHED_FROM = 2.0, 100, 2
+#: Sweeps of one search for dual points: at most, and at least where a solver has made few cheap steps.
+MOST_SWEEPS, LEAST_SWEEPS = 200, 20
 #: Seconds allowed for a last certificate after the time limit has passed.
 GRACE = 0.3
 #: Weights of at most this size, relative to the largest weight, are tried as zeros; infinity sets all weights to zero.
@@ -73,7 +76,7 @@ class Run:
     def __init__(
         self,
         problem: Problem,
-        first: Solver,
+        choice: Choice,
         auto: bool,
         tol: float,
         max_iter: int | None,
@@ -82,7 +85,7 @@ class Run:
         passes: Passes,
         checkpoint: Checkpoint | None,
     ) -> None:
-        self.problem, self.first, self.auto, self.tol = problem, first, auto, tol
+        self.problem, self.choice, self.first, self.auto, self.tol = problem, choice, choice.solver, auto, tol
         self.small = handover.is_small(problem)
         self.max_iter = max_iter or math.inf  # over all solvers
         self.max_iter_each = DEFAULT_MAX_ITER if max_iter is None else math.inf
@@ -111,6 +114,8 @@ class Run:
         along which the objective decreases forever.
         """
         self.start = Found(start, self.first)
+        if self.verbose and self.auto:
+            print(self.choice.reason)
         end = self._try_solvers(options)
         solution = self._solution(end)
         along = "" if self.escape is None else self.escape.in_words(self.problem.feature_names)
@@ -202,7 +207,7 @@ class Run:
             last = late or over or iterate.exhausted
             if not last and not self._is_due(attempt, iterate.promising):
                 continue
-            error = self._certify(attempt, found)
+            error = self._certify(attempt, found, last)
             if error <= self.tol:
                 return End("optimal", "")
             if late:
@@ -222,19 +227,21 @@ class Run:
         first = WATCHED_FROM if self.verbose or self.callback is not None else UNPROMISING_FROM
         return promising or attempt.count >= max(first, UNPROMISING_GROWTH * attempt.certified)
 
-    def _certify(self, attempt: Attempt, found: Found) -> float:
+    def _certify(self, attempt: Attempt, found: Found, last: bool) -> float:
         """Certify a point, keep it if it is the best, and record the certificate; return its error."""
         attempt.certified = attempt.count
         if not found.is_finite:
             raise SolverFailedError("the weights are not finite")
-        certificate = self._keep(attempt.taken, found)
+        few = attempt.solver.cheap_steps and not last  # a search should not cost more than the steps so far
+        sweeps = min(max(attempt.count, LEAST_SWEEPS), MOST_SWEEPS) if few else MOST_SWEEPS
+        certificate = self._keep(attempt.taken, found, sweeps)
         self._record(certificate, attempt.solver.name)
         return certificate.error
 
-    def _keep(self, taken: Problem, found: Found) -> Certificate:
+    def _keep(self, taken: Problem, found: Found, sweeps: int = MOST_SWEEPS) -> Certificate:
         """Certify a point, and update the best point, the best bound and the best certificate."""
         iterate = found.iterate
-        certificate = bounded(taken, iterate.theta, iterate.b, iterate.dual, self.bound, self.tol)
+        certificate = bounded(taken, iterate.theta, iterate.b, iterate.dual, self.bound, self.tol, sweeps=sweeps)
         self.own = None
         if certificate.lower_bound > self.bound:
             self.bound, self.prover = certificate.lower_bound, found
@@ -310,7 +317,13 @@ class Run:
             history=tuple(self.history),
             dual=dict(lifted(self.problem, self.prover or self.best).dual),
             n_passes=self.passes.count,
+            solver_choice=self._choice_in_words(),
         )
+
+    def _choice_in_words(self) -> str:
+        """Why the first solver was taken, and why others took over."""
+        later = (f"{record.solver} took over: {record.switch}" for record in self.history if record.switch)
+        return "; ".join((self.choice.reason, *later))
 
     def _final_point(self) -> tuple[Array, Array, Certificate]:
         """The best point in the coordinates of the problem, with a certificate computed there."""
@@ -357,11 +370,12 @@ def bounded(
     known_bound: float = -np.inf,
     tol: float = 0.0,
     known_dual: DualPoint | None = None,
+    sweeps: int = MOST_SWEEPS,
 ) -> Certificate:
     """The certificate of a point in bounded time; if the time limit interrupts it, from the known bound alone."""
     with deadline.at_least(GRACE):
         try:
-            return certify_point(problem, theta, b, dual, known_bound, tol=tol, known_dual=known_dual)
+            return certify_point(problem, theta, b, dual, known_bound, sweeps, tol, known_dual)
         except (deadline.OutOfTimeError, np.linalg.LinAlgError):
             pass
     with deadline.at_least(math.inf):  # always computes the objective, which takes one evaluation

@@ -45,6 +45,12 @@ class Solver:
         Whether the solver is a published method for comparison. ``auto`` tries such solvers last.
     aliases : tuple of str
         Former names. They still work, with a warning.
+    fastest_if : tuple of Need
+        Conditions under which the solver is expected to be faster than those after it. ``auto`` takes a problem that
+        does not meet them to a later solver, if one accepts it. Any other problem can still be solved by name.
+    cheap_steps : bool
+        Whether an iteration costs about as much as a sweep in the search of a certificate for dual points. Searches are
+        then no longer than the iterations so far.
     by_passes : bool
         Whether the solver uses the data only through products, so that it accepts data in blocks of rows.
 
@@ -78,15 +84,24 @@ class Solver:
     accurate: Mapping[str, Any] = field(default_factory=dict)
     baseline: bool = False
     aliases: tuple[str, ...] = ()
+    fastest_if: tuple[Need, ...] = ()
+    cheap_steps: bool = False
     by_passes: bool = False
 
     def refusal(self, problem: Problem) -> Refusal | None:
         """Why the solver does not accept a problem; None if the problem is accepted."""
         if problem.given.row_blocks is not None and not self.by_passes:
             return Refusal("it needs the data in memory, but they are in blocks of rows")
-        if LatentCopies in self.coordinates and latent_term(problem) is not None:
+        return self._unmet(problem, self.needs)
+
+    def slower(self, problem: Problem) -> Refusal | None:
+        """Why a later solver is expected to be faster on a problem that this one accepts; None if it is not."""
+        return self._unmet(problem, self.fastest_if)
+
+    def _unmet(self, problem: Problem, needs: tuple[Need, ...]) -> Refusal | None:
+        if needs and LatentCopies in self.coordinates and latent_term(problem) is not None:
             problem = reduced(problem, self.coordinates[:-1]).problem
-        reason = next(unmet(problem, self.needs), None)
+        reason = next(unmet(problem, needs), None)
         return None if reason is None else Refusal(reason)
 
     def accepts(self, problem: Problem) -> bool:

@@ -259,4 +259,4 @@ def _iterate(problem: Problem, blocks: list[_Block], x: Array, rho: float, unit:
     return Iterate(theta, b, dual)
 
 
-SOLVER = Solver("admm", run, (Proxes(),), rough_zeros=True)
+SOLVER = Solver("admm", run, (Proxes(),), rough_zeros=True, cheap_steps=True)

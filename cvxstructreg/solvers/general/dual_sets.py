@@ -44,7 +44,7 @@ class Intervals:
 
     def project(self, u: Array) -> Array:
         """The nearest point of B."""
-        return np.clip(u, self.lower, self.upper)
+        return np.minimum(np.maximum(u, self.lower), self.upper)
 
     def value(self, z: Array) -> float:
         """f(z), without the entries whose multipliers are unbounded."""

@@ -63,6 +63,11 @@ class RoughTerm:
         """The entries of sparse rows, squared."""
         return self.rows.multiply(self.rows).tocsr()
 
+    @cached_property
+    def columns(self) -> Any:
+        """The transpose of ``rows``: a view of dense rows, and a matrix stored by rows of its own for sparse ones."""
+        return self.rows.T.tocsr() if sp.issparse(self.rows) else self.rows.T
+
     def forward(self, x: Array) -> Array:
         """Z = K x."""
         z = np.asarray(self.rows @ x)
@@ -70,7 +75,7 @@ class RoughTerm:
 
     def adjoint(self, p: Array) -> Array:
         """K'p."""
-        return np.asarray(self.rows.T @ (centred(p) if self.centred else p))
+        return np.asarray(self.columns @ (centred(p) if self.centred else p))
 
     def argument(self, z: Array) -> Array:
         """What is projected: q + sigma (z - o)."""

@@ -138,4 +138,4 @@ def _is_round_off(change: Array, point: Array) -> bool:
     return bool(np.max(np.abs(change), initial=0.0) <= UNIT * np.max(np.abs(point), initial=0.0))
 
 
-SOLVER = Solver("fista", run, (ScoresCan((("grad",),), "gradient"), OneProx()), by_passes=True)
+SOLVER = Solver("fista", run, (ScoresCan((("grad",),), "gradient"), OneProx()), by_passes=True, cheap_steps=True)

@@ -136,6 +136,8 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
         raise ValueError(f"sigma must be positive, got {sigma}")
     x = function.joined(start.theta, start.b)
     _set_penalties(function, sigma)
+    if not all(np.isfinite(STEEP * term.sigma) for term in function.rough):
+        raise ValueError(f"sigma = {sigma:g} makes penalty parameters overflow; choose a number nearer to 1")
     _warm_start(function, start)
     last, most, part = np.inf, [MOST_GROWTH * term.sigma for term in function.rough], LAST_STEP
     for count in range(1, MOST_LAGRANGIANS + 1):
