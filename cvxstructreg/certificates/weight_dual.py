@@ -24,6 +24,7 @@ from cvxstructreg.forms.row_selection import COMPILE_FROM, picks_rows, touch_onc
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.momentum import Momentum
 from cvxstructreg.numerics.round_off import REACH, UNIT
+from cvxstructreg.numerics.semidefinite_solve import solve_diagonal
 from cvxstructreg.runtime import deadline
 
 #: Dual points keyed by term number.
@@ -220,24 +221,25 @@ class WeightDual:
         if not parts.weight_pieces:
             return None
         if parts.piece_diagonal is not None:
-            share = _divided(stuck, parts.piece_diagonal)
+            share = solve_diagonal(parts.piece_diagonal, stuck)
         elif parts.model.n_weights <= DENSE_LIMIT:
             share = parts.piece_inverse @ stuck
         else:
             return None
         return [q + piece.forward(share) for piece, q in zip(parts.weight_pieces, self.points, strict=True)]
 
-    def _spread_enough(self, points: list[Array]) -> bool:
-        """Keep these dual points with their excess spread over the pieces, if the bound is then good enough."""
+    def _spread_enough(self) -> bool:
+        """Spread the excess of the dual points over the pieces, if the bound is then good enough."""
         pieces = self.parts.weight_pieces
         if self.large or self.parts.separable is not None or not all(p.atom.can("dual_norm") for p in pieces):
             return False
-        spread = self._spread(np.where(self.ridged, 0.0, self._excess(1.0, self._sum(points))[1]))
+        spread = self._spread(np.where(self.ridged, 0.0, self._excess(1.0, self._sum(self.points))[1]))
         if spread is None:
             return False
         taken, (objective, tol) = self._sum(spread), self.known
-        proof = self._scaled_down(spread, taken, self._stuck(taken))
-        if objective - proof.bound > max(tol, self.enough) * abs(objective):
+        if objective - self._scaled_down(spread, taken, self._stuck(taken)).bound > max(tol, self.enough) * abs(
+            objective
+        ):
             return False
         self.points, self.taken = spread, taken
         return True
@@ -247,9 +249,9 @@ class WeightDual:
         if self._is_disjoint():
             part = self.parts.separable
             beyond = self.left if part is None else self.left - part.absorb(self.left)
-            share = _divided(beyond, self.parts.piece_diagonal)
+            share = solve_diagonal(self.parts.piece_diagonal, beyond)
             self.points = [piece.prox_conj(piece.forward(share), 1.0)[0] for piece in self.parts.weight_pieces]
-        elif self._spread_enough(self.points) or self._sweep(sweeps):
+        elif self._spread_enough() or self._sweep(sweeps):
             return
         elif all(piece.atom.can("dual_norm") for piece in self.parts.weight_pieces):
             self._project(sweeps)
@@ -285,7 +287,7 @@ class WeightDual:
                 if best > STALLED * last:
                     return
                 last = best
-            if count and count % SPREAD_EVERY == 0 and self._spread_enough(self.points):
+            if count and count % SPREAD_EVERY == 0 and self._spread_enough():
                 return
             moved = [
                 piece.prox_conj(q + piece.forward(excess) / norm, 1.0 / norm)[0]
@@ -398,9 +400,3 @@ class WeightDual:
         value = -squares - cost
         bound = value - UNIT * (squares + abs(cost)) - dropped - self.round_off
         return Proof(bound, dual_of(self.parts, self.start, value))
-
-
-def _divided(x: Array, diagonal: Array | None) -> Array:
-    """S^+ x for a diagonal S."""
-    assert diagonal is not None
-    return np.divide(x, diagonal[:, None], out=np.zeros_like(x), where=diagonal[:, None] > 0)

@@ -115,3 +115,9 @@ def _factors(matrix: Any, least: float) -> Any:
     except RuntimeError:  # exactly singular
         return None
     return found if found.U.diagonal().min() > least else None
+
+
+def solve_diagonal(diagonal: Array | None, x: Array) -> Array:
+    """S^+ x for the diagonal of a semidefinite diagonal matrix S."""
+    assert diagonal is not None
+    return np.divide(x, diagonal[:, None], out=np.zeros_like(x), where=diagonal[:, None] > 0)
