@@ -42,10 +42,9 @@ SLOW = 0.9
 SMALL_STACK = 2_000
 #: An excess below this part of the L1 strengths is not worth a search.
 NEGLIGIBLE = 1e-10
-#: Projections end when this many steps leave more than the part STALLED of the excess.
-CHECK_EVERY, STALLED = 100, 0.99
-#: Projected steps after which it is tried to spread the excess over the pieces.
-SPREAD_EVERY = 20
+#: Projections end when CHECK_EVERY steps leave more than the part STALLED of the excess. Spreading the excess is tried
+#: after SPREAD_EVERY steps.
+CHECK_EVERY, STALLED, SPREAD_EVERY = 100, 0.99, 20
 #: An excess of up to this many times the round-off is dropped, and its effect is subtracted from the bound.
 DROPPED = 30.0
 #: A substitute for a missing ridge during the search for dual points, relative to the ratio of dual to primal scale.
@@ -110,8 +109,7 @@ class WeightDual:
         if not self.points and self.parts.separable is None:
             proofs.append(self._exact_quadratic())
         objective, tol = self.known
-        norms = all(piece.atom.can("dual_norm") for piece in self.parts.weight_pieces)
-        if not norms and objective - best(*proofs).bound > tol * abs(objective):
+        if not self._all_norms() and objective - best(*proofs).bound > tol * abs(objective):
             points = None if stuck.any() else stepped(self.parts, self.start.theta, self.left)
             proofs.append(self._shifted(points or self.points))
         return best(*proofs)
@@ -229,17 +227,14 @@ class WeightDual:
         return [q + piece.forward(share) for piece, q in zip(parts.weight_pieces, self.points, strict=True)]
 
     def _spread_enough(self) -> bool:
-        """Spread the excess of the dual points over the pieces, if the bound is then good enough."""
-        pieces = self.parts.weight_pieces
-        if self.large or self.parts.separable is not None or not all(p.atom.can("dual_norm") for p in pieces):
-            return False
-        spread = self._spread(np.where(self.ridged, 0.0, self._excess(1.0, self._sum(self.points))[1]))
+        """Spread the excess over the pieces, if the bound is then good enough."""
+        simple = not self.large and self.parts.separable is None and self._all_norms()
+        spread = self._spread(self._stuck(self._sum(self.points))) if simple else None
         if spread is None:
             return False
         taken, (objective, tol) = self._sum(spread), self.known
-        if objective - self._scaled_down(spread, taken, self._stuck(taken)).bound > max(tol, self.enough) * abs(
-            objective
-        ):
+        bound = self._scaled_down(spread, taken, self._stuck(taken)).bound
+        if objective - bound > max(tol, self.enough) * abs(objective):
             return False
         self.points, self.taken = spread, taken
         return True
@@ -253,11 +248,14 @@ class WeightDual:
             self.points = [piece.prox_conj(piece.forward(share), 1.0)[0] for piece in self.parts.weight_pieces]
         elif self._spread_enough() or self._sweep(sweeps):
             return
-        elif all(piece.atom.can("dual_norm") for piece in self.parts.weight_pieces):
+        elif self._all_norms():
             self._project(sweeps)
         else:
             self._balance(sweeps)
         self.taken = self._sum(self.points)
+
+    def _all_norms(self) -> bool:
+        return all(piece.atom.can("dual_norm") for piece in self.parts.weight_pieces)
 
     def _is_disjoint(self) -> bool:
         """Whether all pieces are norms of disjoint groups, so that the nearest dual points have a closed form."""

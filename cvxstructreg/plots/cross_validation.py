@@ -26,8 +26,10 @@ def cv_curve(model: Any, ax: Any = None, folds: bool = True) -> Any:
     --------
     >>> import numpy as np
     >>> import cvxstructreg as csr
-    >>> X = np.random.default_rng(0).normal(size=(40, 5))
-    >>> model = csr.LaplacianElasticNetRegressorCV(n_strengths=5, cv=3).fit(X, X[:, 0])
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(40, 5))
+    >>> y = X[:, 0] + 2.0 * rng.normal(size=40)
+    >>> model = csr.LaplacianElasticNetRegressorCV(n_strengths=9, cv=3).fit(X, y)
     >>> ax = cv_curve(model)
     >>> ax.get_xlabel(), bool(ax.xaxis_inverted())
     ('strength', True)

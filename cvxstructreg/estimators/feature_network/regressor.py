@@ -67,7 +67,7 @@ class FeatureNetworkRegressor(LinearRegressor):
     >>> graph = Graph.from_edges([(0, 1)], n_nodes=3)  # the second word never occurs, but resembles the first
     >>> model = FeatureNetworkRegressor(graph, alpha=10.0, beta=0.1).fit(X, y)
     >>> model.coef_[:2].round(1).tolist()
-    [1.7, 1.7]
+    [1.4, 1.4]
     """
 
     def __init__(
