@@ -224,6 +224,17 @@ def test_a_penalty_on_the_separating_direction_gives_a_minimiser():
         assert csr.Problem(csr.Linear(X), csr.Logistic(y) + penalty).solve().status == "optimal"
 
 
+@pytest.mark.parametrize("function", [lambda w: cp.max(w) - cp.min(w), lambda w: cp.norm1(w[1:]) + cp.tv(w[1:])])
+def test_an_expression_that_leaves_the_separating_direction_free_has_no_minimiser(function):
+    X, y = separated(np.random.default_rng(0))
+    if np.isclose(csr.FromExpression(function).value(np.ones((3, 1))), 0.0):  # equal weights are free
+        X = np.column_stack([X[:, 0] - X[:, 1] - X[:, 2], X[:, 1:]])
+    problem = csr.Problem(csr.Linear(X), csr.Logistic(y) + csr.FromExpression(function))
+    with pytest.warns(csr.NoMinimiserWarning):
+        solution = problem.solve(max_iter=2_000)
+    assert solution.status == "no_minimiser"
+
+
 def test_bounds_on_one_side_do_not_hold_the_other():
     X, y = separated(np.random.default_rng(0))
     up = csr.Problem(csr.Linear(X), csr.Logistic(y) + csr.NonNegative())

@@ -61,9 +61,10 @@ class Piece:
         return u if self.K is None else np.asarray(self.K.T @ u)
 
     def sees(self, x: Array) -> bool:
-        """Whether K x is clearly more than round-off."""
+        """Whether K x is clearly more than round-off, apart from directions in which the atom is flat."""
         size = largest_row_sum(self.K) if sp.issparse(self.K) or isinstance(self.K, np.ndarray) else 1.0
-        return is_more(self.forward(x), UNSEEN_BY_FACTOR * size, x)
+        z, flat = self.forward(x), self.atom.flat()
+        return is_more(z if flat is None else z - flat @ (flat.T @ z), UNSEEN_BY_FACTOR * size, x)
 
     def value(self, x: Array) -> float:
         """scale * atom(K x)."""
