@@ -157,14 +157,11 @@ def certify_point(
     return _with_data(problem, found or _without_bound(problem, theta, b, objective, dual or {}))
 
 
-def from_known_bound(
-    problem: Problem, theta: Array, b: Array, known_bound: float, known_dual: DualPoint | None = None
-) -> Certificate:
+def from_known_bound(problem: Problem, theta: Array, b: Array, known_bound: float) -> Certificate:
     """The certificate from a known bound, or from the bound 0 if no term can be negative, without any search."""
     objective = problem.value_at(theta, b)
     bound = 0.0 if known_bound == -np.inf and _is_nonnegative(problem) else known_bound
-    proof = Proof(bound, known_dual)
-    found = _from_bound(problem, "duality_gap", objective, proof) if np.isfinite(objective) else None
+    found = _from_bound(problem, "duality_gap", objective, Proof(bound)) if np.isfinite(objective) else None
     return _with_data(problem, found or Certificate("kkt", objective, np.nan, np.nan, np.nan, np.inf))
 
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg.certificates.certificate import Certificate, certify_point, from_known_bound
-from cvxstructreg.certificates.dual_point import DualPoint
+from cvxstructreg.certificates.certificate import Certificate, certify_point, from_known_bound, tightened
 from cvxstructreg.certificates.no_minimiser import Escape, escape
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Record, Solution
@@ -358,8 +357,7 @@ class Run:
         if self.prover is None or self.prover is self.best or certificate.error <= self.tol:
             return certificate
         other = lifted(self.problem, self.prover)
-        proof = bounded(self.problem, other.theta, other.b, other.dual)
-        return bounded(self.problem, point.theta, point.b, point.dual, proof.lower_bound, known_dual=proof.dual)
+        return tightened(self.problem, certificate, bounded(self.problem, other.theta, other.b, other.dual))
 
 
 def bounded(
@@ -369,17 +367,16 @@ def bounded(
     dual: Mapping[int, Array],
     known_bound: float = -np.inf,
     tol: float = 0.0,
-    known_dual: DualPoint | None = None,
     sweeps: int = MOST_SWEEPS,
 ) -> Certificate:
     """The certificate of a point in bounded time; if the time limit interrupts it, from the known bound alone."""
     with deadline.at_least(GRACE):
         try:
-            return certify_point(problem, theta, b, dual, known_bound, sweeps, tol, known_dual)
+            return certify_point(problem, theta, b, dual, known_bound, sweeps, tol)
         except (deadline.OutOfTimeError, np.linalg.LinAlgError):
             pass
     with deadline.at_least(math.inf):  # always computes the objective, which takes one evaluation
-        return from_known_bound(problem, theta, b, known_bound, known_dual)
+        return from_known_bound(problem, theta, b, known_bound)
 
 
 def _failure(name: str, error: Exception) -> str:
