@@ -58,7 +58,12 @@ class Piece:
 
     def adjoint(self, u: Array) -> Array:
         """K'u."""
-        return u if self.K is None else np.asarray(self.K.T @ u)
+        return u if self.K is None else np.asarray(self._transposed @ u)
+
+    @cached_property
+    def _transposed(self) -> Any:
+        """K', made once: SciPy spends more time on transposing a small sparse matrix than on its product."""
+        return self.K.T
 
     def sees(self, x: Array) -> bool:
         """Whether K x is clearly more than round-off, apart from directions in which the atom is flat."""
