@@ -139,3 +139,19 @@ class TestSemidefiniteSolve:
             assert solve.factors is None
             right = A @ np.ones((3, 1))
             np.testing.assert_array_equal(A @ solve(right), right)
+
+
+@pytest.mark.parametrize("name", list(GRAPHS))
+def test_the_values_of_virtual_nodes_attain_the_minimum(name):
+    penalty = csr.FeatureNetwork(GRAPHS[name]())
+    form = penalty.quadratic(penalty.size)
+    w = np.random.default_rng(4).normal(size=(form.size, 2))
+    residual = form.factor @ w + form.eliminated @ penalty.virtual_values(w)
+    assert np.sum(residual**2) == pytest.approx(penalty.value(w), abs=1e-9)
+
+
+def test_the_values_of_class_nodes_are_the_means_of_the_classes():
+    graph = csr.graphs.class_graph({"one": ["a", "b"], "two": ["c"]}, ["a", "b", "c", "d"])
+    values = csr.FeatureNetwork(graph).virtual_values(np.array([[1.0], [3.0], [-5.0], [9.0]]))
+    np.testing.assert_allclose(values, [[2.0], [-5.0]], atol=1e-12)
+    assert csr.Ridge().virtual_values(np.ones((3, 2))).shape == (0, 2)

@@ -192,7 +192,8 @@ def encode_binary(y: Any, classes: Any, one_class: bool = False) -> tuple[Array,
         pair = (classes[0], classes[1])
         unknown = [label for label in present.tolist() if label not in pair]
         if unknown:
-            raise ValueError(f"y has labels {_some(unknown)} that are not in classes={pair}")
+            remedy = "; this loss is for two classes: use Multinomial(y) for more" if len(present) > 2 else ""
+            raise ValueError(f"y has labels {_some(unknown)} that are not in classes={pair}{remedy}")
     if len(present) < 2 and not one_class:
         raise ValueError(f"y has only one class, {_some(present)}; a classifier needs examples of both classes")
     return np.where(labels == pair[1], 1.0, -1.0).reshape(-1, 1), pair

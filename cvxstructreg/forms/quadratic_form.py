@@ -128,6 +128,17 @@ class QuadraticForm:
                 residual = residual - self.eliminated @ self._elimination(self.eliminated.T @ residual)
         return residual
 
+    def eliminated_values(self, w: Array) -> Array:
+        """The mu that minimises ||N_keep w + N_elim mu||^2 (of several, one); no rows if nothing was eliminated."""
+        if self._elimination is None:
+            return np.zeros((0, *w.shape[1:]))
+        residual = np.asarray(self.factor @ w)
+        values = np.zeros((self.eliminated.shape[1], *w.shape[1:]))
+        for _ in range(2 if self._elimination.is_poor else 1):
+            step = self._elimination(self.eliminated.T @ residual)
+            residual, values = residual - self.eliminated @ step, values - step
+        return values
+
     def value(self, w: Array) -> float:
         """w'Mw."""
         if self.factor is None or self._few_rows(w) is not None:

@@ -34,6 +34,10 @@ class QuadraticPenalty(Atom):
         means = cp.Variable((form.eliminated.shape[1], z.shape[1]))
         return cp.sum_squares(form.factor @ z + form.eliminated @ means)
 
+    def virtual_values(self, z: Array) -> Array:
+        """The values of the virtual nodes that the penalty minimises over, one row for each; no rows without them."""
+        return self.quadratic(z.shape[0]).eliminated_values(z)
+
     @property
     def size(self) -> int | None:
         """Number of rows of the matrix."""

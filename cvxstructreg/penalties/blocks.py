@@ -25,7 +25,7 @@ class BlockNorms(Atom):
     """sum_g c_g ||z_g||_2 over consecutive blocks of rows (all columns of a block together).
 
     A building block for :func:`cvxstructreg.compose`, as in isotropic total variation. For groups of weights that are
-    not consecutive or that overlap, use :class:`cvxstructreg.GroupLasso`.
+    not consecutive or that overlap, use :class:`cvxstructreg.GroupLasso` (Yuan and Lin 2006).
 
     Parameters
     ----------

@@ -19,6 +19,8 @@ from cvxstructreg.numerics.arrays import Array
 class Box(Atom):
     """0 if lower <= w_j <= upper for all j, else infinite.
 
+    Known signs or limits of weights, as in least squares with bounds (Lawson and Hanson 1974).
+
     Parameters
     ----------
     lower, upper : number or array of d numbers
@@ -92,7 +94,7 @@ class Box(Atom):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class NonNegative(Box):
-    """0 if all weights are at least 0, else infinite.
+    """0 if all weights are at least 0, else infinite (Lawson and Hanson 1974).
 
     Examples
     --------

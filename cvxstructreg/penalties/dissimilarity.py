@@ -135,7 +135,8 @@ class Dissimilarity(Atom):
     """sum_(s,t) c_st sum_j ((F_sj + F_tj - (k-2)/(k-1) - margin)_+)^power: the examples should not share a class.
 
     F are the scores centred over the k classes (the sum-to-zero coding). A single output f stands for the two classes
-    (f, -f), and the penalty is ((|f_s + f_t| - margin)_+)^power: with a margin, sums near zero cost nothing.
+    (f, -f), and the penalty is ((|f_s + f_t| - margin)_+)^power: with a margin, sums near zero cost nothing (Goldberg,
+    Zhu and Wright 2007).
 
     Parameters
     ----------

@@ -21,7 +21,8 @@ from cvxstructreg.penalties.l1 import L1
 class FusedLasso(OnGraph, Atom):
     """sum over edges |W_ij| |w_i - s_ij w_j|, with s_ij = -1 for dissimilarity edges.
 
-    The penalty makes connected weights exactly equal (or opposite, over a dissimilarity edge).
+    The penalty makes connected weights exactly equal, or opposite over a dissimilarity edge (Tibshirani, Saunders,
+    Rosset, Zhu and Knight 2005).
 
     Parameters
     ----------

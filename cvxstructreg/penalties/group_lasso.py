@@ -26,7 +26,8 @@ class GroupLasso(OnGroups, Atom):
 
     A group at zero sets all its features to zero, including those that are also in other groups. The nonzero weights
     are therefore the *complement* of a union of groups. With :class:`LatentGroupLasso` the nonzero weights are a
-    *union* of groups. Without overlap the two penalties are the same.
+    *union* of groups. Without overlap the two penalties are the same (Yuan and Lin 2006; with overlap Jenatton,
+    Audibert and Bach 2011; across outputs Obozinski, Taskar and Jordan 2010).
 
     Parameters
     ----------

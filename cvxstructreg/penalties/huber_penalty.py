@@ -18,7 +18,7 @@ from cvxstructreg.numerics.arrays import Array
 class HuberPenalty(Atom):
     """sum_j c_j h(w_j), with h(x) = x^2 for |x| <= M and 2 M |x| - M^2 beyond: ``cp.huber``.
 
-    A smooth substitute for L1, and a building block for :func:`cvxstructreg.compose`.
+    A smooth substitute for L1 (Huber 1964), and a building block for :func:`cvxstructreg.compose`.
 
     Parameters
     ----------

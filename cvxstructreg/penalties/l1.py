@@ -19,6 +19,8 @@ from cvxstructreg.numerics.arrays import Array
 class L1(Atom):
     """sum_j c_j |w_j|.
 
+    The lasso (Tibshirani 1996): weights that do not help enough are exactly zero.
+
     Parameters
     ----------
     weights : array of d nonnegative numbers, optional

@@ -20,6 +20,8 @@ from cvxstructreg.penalties.ridge import RKHSNorm
 class Quadratic(QuadraticPenalty):
     """w'Qw, or ||N w||^2 with Q = N'N: no factor 1/2. Pass exactly one of ``matrix`` and ``factor``.
 
+    Generalised ridge regression, or Tikhonov regularization (Tikhonov 1963).
+
     Parameters
     ----------
     matrix : array or scipy.sparse of shape (d, d)

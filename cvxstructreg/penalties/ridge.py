@@ -15,7 +15,7 @@ from cvxstructreg.forms.quadratic_penalty import QuadraticPenalty, checked_diago
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ridge(QuadraticPenalty):
-    """||w||^2, or sum_j weights_j w_j^2: no factor 1/2.
+    """||w||^2, or sum_j weights_j w_j^2: no factor 1/2 (Hoerl and Kennard 1970).
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Ridge(QuadraticPenalty):
 class RKHSNorm(Ridge):
     """||f||^2 of the function: theta' gram theta for a Kernel model, ||w||^2 for a Linear one. No factor 1/2.
 
-    With this penalty the same objective works for a linear model and for any kernel.
+    With this penalty the same objective works for a linear model and for any kernel (Kimeldorf and Wahba 1971).
 
     Examples
     --------
