@@ -76,7 +76,7 @@ def multiclass_dissimilarity() -> Problem:
 def sentence_group_lasso() -> Problem:
     """A small corpus about sky and kitchen: one (overlapping) group for the words of each sentence, and L1."""
     corpus = load_corpus()
-    vectorizer = CountVectorizer(min_df=3, stop_words="english")  # few enough words for the slowest method
+    vectorizer = CountVectorizer(min_df=5, stop_words="english")  # few enough words for the slowest method
     X = vectorizer.fit_transform(corpus.data).astype(float)
     words = vectorizer.build_analyzer()
     vocabulary = vectorizer.vocabulary_

@@ -10,7 +10,7 @@ import pytest
 import cvxstructreg as csr
 from cvxstructreg import cli, instances
 from cvxstructreg.certificates.certificate import Certificate
-from cvxstructreg.verification import disagreements
+from cvxstructreg.verification import disagreements, verify
 
 
 def test_one_method_as_a_table(capsys):
@@ -28,6 +28,24 @@ def test_progress_and_next_steps(capsys):
     assert "Next: compare your own solver" in captured.out
     assert cli.main(["verify", "--method", "feature-network", "--solvers", "newton", "--quiet"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_second_process_compiles_the_slowest_method(monkeypatch, capsys):
+    """It runs only where there is time before that method; the code it runs fills the cache without an error."""
+    started, waited = [], []
+    monkeypatch.setattr(cli, "CompileAhead", lambda: started.append(1) or cli)
+    monkeypatch.setattr(cli, "wait", lambda: waited.append(1), raising=False)
+    monkeypatch.setattr(cli, "verify", lambda *a, **k: verify(instances.feature_network(), ["newton"]))
+    for names, count in (([cli.COMPILED_AHEAD], 0), (["feature-network", cli.COMPILED_AHEAD], 1)):
+        assert cli.main(["verify", *(word for name in names for word in ("--method", name))]) == 0
+        assert len(started) == len(waited) == count
+    capsys.readouterr()
+
+
+def test_the_second_process_ends_without_error():
+    ahead = cli.CompileAhead()
+    ahead.wait()
+    assert ahead.process is None or ahead.process.returncode == 0
 
 
 def test_json_is_a_list_of_records(capsys):

@@ -142,11 +142,17 @@ def balance(U: Array, costs: Array, squared: np.ndarray, q: Array) -> bool:
                 capacity += np.inf if squared[i] else q[i] * costs[i, j]
         most = min(most, capacity)
     goal = min(goal, most)
+    u, c = np.empty(m), np.empty(m)
     for j in range(k):
-        u, c = U[:, j].copy(), costs[:, j].copy()
-        if not _shift_column(u, c, squared, q, goal, True) and not _shift_column(u, c, squared, q, goal, False):
+        for i in range(m):  # explicit loops: an assignment to a slice takes seconds to compile
+            u[i], c[i] = U[i, j], costs[i, j]
+        met = False
+        for attempt in range(2):  # literal True and False would compile the function twice
+            met = met or _shift_column(u, c, squared, q, goal, attempt == 0)
+        if not met:
             return False
-        U[:, j] = u
+        for i in range(m):
+            U[i, j] = u[i]
     return True
 
 
@@ -230,12 +236,16 @@ def bisected_intercepts(
     for _ in range(count):
         middle = 0.5 * (low + high)
         total = intercepts_at(middle, starts, kinks, lines, after, b)
-        if total < 0.0:
+        negative = total < 0.0
+        if negative:
             low, lack = middle, total
-            below[:] = b
         else:
             high, excess = middle, total
-            above[:] = b
+        for j in range(len(b)):  # explicit loops: an assignment to a slice takes seconds to compile
+            if negative:
+                below[j] = b[j]
+            else:
+                above[j] = b[j]
     share = -lack / (excess - lack)
     for j in range(len(b)):
         b[j] = below[j] + (above[j] - below[j]) * share

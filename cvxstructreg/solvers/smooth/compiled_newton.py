@@ -103,8 +103,8 @@ def triangular_product(
     """
     inverse, shift, ridge = diagonals
     theta, u = work[0], work[1]
-    theta[:] = v
-    u[:] = v
+    for i in range(v.size):  # explicit loops: an assignment to a slice takes seconds to compile
+        theta[i] = u[i] = v[i]
     solve_upper(upper[0], upper[1], upper[2], order, inverse, theta)
     for i in range(theta.size):
         out[i] = ridge[i] * theta[i]
