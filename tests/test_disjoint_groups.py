@@ -329,3 +329,11 @@ def test_losses_without_curvature_are_refused():
     hinge = csr.Hinge(np.arange(N) % 2)
     other = csr.Problem(problem.model, hinge + sum(problem.terms[2:], problem.terms[1]))
     assert "no curvature for each row" in registry.refusals(other)["group_descent"]
+
+
+def test_single_features_with_dependent_columns():
+    """Norms of single features have no curvature, so the model is flat along w = (1, -1, 1, 0)."""
+    X = np.array([[0.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    penalty = 0.0035772012700085168 * csr.GroupLasso(csr.Groups([[0], [1], [2], [3]], n_features=4))
+    problem = csr.Problem(csr.Linear(X, intercept=False), csr.Logistic([1, 1, -1]) + penalty)
+    assert problem.solve("group_descent", tol=1e-6).status == "optimal"  # warnings are errors: no overflow

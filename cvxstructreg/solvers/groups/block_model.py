@@ -20,6 +20,8 @@ from cvxstructreg.solvers.groups.disjoint_blocks import Blocks, Ints, ratio
 
 #: Passes over the nonzero groups before a jump; limits of the conjugate gradient steps and of the halvings of a jump.
 SETTLING, MOST_CG, HALVINGS = 2, 100, 6
+#: A curvature below this part of the diagonal of the Hessian is round-off; steps along such directions diverge.
+FLAT = float(np.finfo(float).eps)
 
 
 class Given:
@@ -178,7 +180,7 @@ class Surface:
         for _ in range(MOST_CG):
             product, image = self.product(direction)
             bend = float(direction @ product)
-            if not bend > 0.0:
+            if not bend > FLAT * float(direction @ (self.diagonal * direction)):
                 break
             step += (energy / bend) * direction
             scores += (energy / bend) * image
