@@ -318,3 +318,14 @@ def test_work_that_does_not_end_is_stopped():
     with pytest.raises(TooSlow), patience(0.1):
         while True:
             pass
+
+
+def test_the_folder_of_a_report_is_made_or_refused_before_any_work(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(runs, "_results", lambda plan, numbers, jobs: [runs.examine(plan, n) for n in numbers])
+    report = tmp_path / "new" / "folder" / "out.html"
+    arguments = ["--problems", "1", "--seed", "5", "--largest", "3", "--report"]
+    assert main([*arguments, str(report)]) == 0
+    assert report.exists()
+    (tmp_path / "file").write_text("")
+    assert main([*arguments, str(tmp_path / "file" / "out.html")]) == 2
+    assert "cannot make the folder" in capsys.readouterr().err

@@ -18,6 +18,7 @@ from cvxstructreg.certificates.dual_point import NO_PROOF, Proof, best, dual_of
 from cvxstructreg.certificates.free_directions import free_directions, linearised, refit
 from cvxstructreg.certificates.score_dual import ScoreDual, dual_point, score_unit
 from cvxstructreg.certificates.weight_dual import Dual, Known, Quadratic, WeightDual
+from cvxstructreg.core.default_prox import NoProxError
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.forms.function_norm import ScaledFunctionNorm
 from cvxstructreg.forms.normal_form import NormalForm
@@ -109,7 +110,10 @@ def _proof(
         return NO_PROOF
     if parts.function_norm is not None:
         return _function_proof(parts, parts.function_norm, start)
-    return WeightDual(parts, start, dual, sweeps, known, quadratic).best_proof()
+    try:
+        return WeightDual(parts, start, dual, sweeps, known, quadratic).best_proof()
+    except NoProxError:  # the search for dual points takes prox steps
+        return NO_PROOF
 
 
 def _function_proof(parts: NormalForm, norm: ScaledFunctionNorm, start: ScoreDual) -> Proof:

@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cvxstructreg.certificates import bounds as dual_points
-from cvxstructreg.certificates.dual_point import DualPoint, Proof, zero_dual
+from cvxstructreg.certificates.dual_point import NO_PROOF, DualPoint, Proof, zero_dual
 from cvxstructreg.certificates.kkt import kkt_residual
 from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.certificates.strong_convexity import strong_convexity_bound
 from cvxstructreg.core.data_record import DataRecord
+from cvxstructreg.core.default_prox import NoProxError
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.round_off import UNIT
@@ -149,7 +150,10 @@ def certify_point(
         return Certificate("duality_gap", objective, known_bound, np.inf, np.inf, dual=known_dual)
     if all(piece.has_conjugate for piece in parts.pieces):
         kind, known = "duality_gap", (objective, tol)
-        proof = dual_points.lower_bound(parts, theta, b, scores, dual or {}, sweeps, known, quadratic)
+        try:
+            proof = dual_points.lower_bound(parts, theta, b, scores, dual or {}, sweeps, known, quadratic)
+        except NoProxError:  # first dual points of terms on the scores come from prox steps
+            proof = NO_PROOF
     else:
         kind, proof = "strong_convexity", Proof(strong_convexity_bound(problem, theta, b))
     proof = proof if proof.bound >= known_bound else Proof(known_bound, known_dual)
@@ -201,7 +205,10 @@ def _from_bound(problem: Problem, kind: str, objective: float, proof: Proof) -> 
 def _without_bound(
     problem: Problem, theta: Array, b: Array, objective: float, dual: Mapping[int, Array]
 ) -> Certificate:
-    residual = kkt_residual(problem.normal_form, theta, b, dual)
+    try:
+        residual = kkt_residual(problem.normal_form, theta, b, dual)
+    except NoProxError:
+        residual = np.inf
     return Certificate("kkt", objective, np.nan, np.nan, np.nan, residual)
 
 

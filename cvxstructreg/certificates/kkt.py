@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cvxstructreg.certificates.weight_dual import Dual
+from cvxstructreg.core.default_prox import prox_with_error
 from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.momentum import Momentum
@@ -71,7 +72,7 @@ def slope_at(parts: NormalForm, theta: Array, b: Array, dual: Dual) -> Slope:
 def gradient_mapping(parts: NormalForm, theta: Array, gradient: Array, dual: Dual) -> Array:
     """(w - prox_tR(w - t g)) / t, which is zero exactly at an optimum; t ||g|| is about ||w||."""
     step = step_size(theta, gradient)
-    return np.asarray(theta - _prox_of_sum(parts, theta - step * gradient, step, dual)) / step
+    return np.asarray(theta - _prox_of_sum(parts, theta - step * gradient, step, dual)[0]) / step
 
 
 def step_size(theta: Array, gradient: Array) -> float:
@@ -102,15 +103,18 @@ def _score_point(piece: Piece, z: Array, given: Array | None) -> tuple[Array, fl
 def _step_residual(parts: NormalForm, theta: Array, gradient: Array, dual: Dual) -> float:
     """The length of a proximal gradient step, relative to the weights or to the gradient step."""
     steepness, size, step = float(np.linalg.norm(gradient)), float(np.linalg.norm(theta)), step_size(theta, gradient)
-    moved = _prox_of_sum(parts, theta - step * gradient, step, dual)
+    moved, error = _prox_of_sum(parts, theta - step * gradient, step, dual)
     whole = max(size, step * steepness)
     if whole == 0.0:  # zero weights and zero gradient: only the dual points, which cancel, have a size
         whole = step * max((float(np.linalg.norm(q)) for q in dual.values()), default=0.0)
-    return _ratio(float(np.linalg.norm(theta - moved)), whole)
+    return _ratio(float(np.linalg.norm(theta - moved)), whole) + error
 
 
-def _prox_of_sum(parts: NormalForm, v: Array, t: float, dual: Dual) -> Array:
-    """argmin_x  t R(x) + 1/2 ||x - v||^2, where R is the sum of all terms on the weights that are not quadratic."""
+def _prox_of_sum(parts: NormalForm, v: Array, t: float, dual: Dual) -> tuple[Array, float]:
+    """argmin_x  t R(x) + 1/2 ||x - v||^2, where R is the sum of all terms on the weights that are not quadratic.
+
+    The second number is the relative error of a default prox, which comes from a cone solver.
+    """
     pieces, part = parts.weight_pieces, parts.separable
 
     def primal(points: list[Array]) -> Array:
@@ -118,12 +122,13 @@ def _prox_of_sum(parts: NormalForm, v: Array, t: float, dual: Dual) -> Array:
         return x if part is None else part.prox(x, t)
 
     if not pieces:
-        return primal([])
+        return primal([]), 0.0
     if len(pieces) == 1 and pieces[0].K is None and part is None:
-        return pieces[0].atom.prox(v, t * pieces[0].scale)
+        x, error = prox_with_error(pieces[0].atom, v, t * pieces[0].scale)
+        return x, 0.0 if pieces[0].atom.can("prox") else error
     points = [dual.get(p.number, np.zeros_like(p.forward(v))) for p in pieces]
     if parts.piece_norm <= np.sqrt(np.finfo(float).tiny):  # maps without entries, such as a graph without edges
-        return primal(points)
+        return primal(points), 0.0
     trial, momentum, step = points, Momentum(points), 1.0 / (t * parts.piece_norm)
     for _ in range(MOST_STEPS):
         if deadline.passed():
@@ -134,7 +139,7 @@ def _prox_of_sum(parts: NormalForm, v: Array, t: float, dual: Dual) -> Array:
         trial = momentum.ahead(trial, moved)
         if change <= SETTLED**2 * sum(float(np.sum(m**2)) for m in moved):
             break
-    return primal(momentum.points)
+    return primal(momentum.points), 0.0
 
 
 def _ratio(part: float, whole: float) -> float:

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cvxstructreg.certificates.free_directions import refit
+from cvxstructreg.core.default_prox import NoProxError, prox_with_error
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.round_off import UNIT
 
 if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem
 
-#: Relative accuracy of the default prox, which is computed by a conic solver.
-DEFAULT_PROX_ERROR = 1e-9
+#: The error of the prox is assumed to be at most this many times its estimate.
+SAFETY = 10.0
 
 
 def strong_convexity_bound(problem: Problem, theta: Array, b: Array) -> float:
@@ -46,10 +47,13 @@ def strong_convexity_bound(problem: Problem, theta: Array, b: Array) -> float:
     slope, _ = gradient(theta, b)
     steepness, size = float(np.linalg.norm(slope)), float(np.linalg.norm(theta))
     step = size / steepness if size > 0.0 and steepness > 0.0 else 1.0 / mu
-    moved = pieces[0].atom.prox(theta - step * slope, step * pieces[0].scale)
+    try:
+        moved, error = prox_with_error(pieces[0].atom, theta - step * slope, step * pieces[0].scale)
+    except NoProxError:
+        return -np.inf
     slope_moved, b_moved = gradient(moved, b)
     subgradient = float(np.linalg.norm((theta - moved) / step - slope + slope_moved))
     length = size / step + steepness + float(np.linalg.norm(slope_moved))
-    subgradient += (UNIT if pieces[0].atom.can("prox") else DEFAULT_PROX_ERROR) * length
+    subgradient += SAFETY * error * length
     objective = problem.value_at(moved, b_moved)
     return objective - UNIT * abs(objective) - subgradient**2 / (2.0 * mu)

@@ -43,6 +43,11 @@ def crosscheck(options: argparse.Namespace) -> int:
     """Run with parsed options."""
     plan = Plan(options.problems, options.seed, options.largest, Settings(), options.shrink)
     path = options.report.with_suffix(".jsonl")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        print(f"cannot make the folder of --report {options.report}: {error}; choose another file", file=sys.stderr)
+        return 2
     if options.fresh:
         path.unlink(missing_ok=True)
     interrupted = False

@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import cvxpy as cp
+import numpy as np
 
 _MUTED: ContextVar[tuple[type[Warning], ...]] = ContextVar("cvxstructreg_muted", default=())
 
@@ -50,6 +51,7 @@ class QuietProblem(cp.Problem):
         """Store the solver's results."""
         found = chain.invert(solution, inverse_data)
         if found.status in cp.settings.INACCURATE:
-            self.unpack(found)
+            with np.errstate(invalid="ignore", over="ignore"):  # values at rough points, such as 0 times infinity
+                self.unpack(found)
         else:
             super().unpack_results(solution, chain, inverse_data)
