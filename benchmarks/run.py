@@ -4,7 +4,7 @@
     python benchmarks/run.py network lasso         # some sections
     python benchmarks/run.py --json out.json --figure out.png
     python benchmarks/run.py off_the_track --pairs docs/benchmarks.md   # the tables of pairs in the page of benchmarks
-    python benchmarks/run.py --markdown docs/benchmark_tables.md   # the tables of the site, one for each section
+    python benchmarks/run.py network --markdown   # records of the sections, and the tables of the pages
 
 Times are the median of several runs after one that warms caches and compilers ("first run"); tasks that take minutes
 are run once. Our times include the certificate. "x ours" is the time relative to the first line of the same task. "gap"
@@ -17,11 +17,8 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from datetime import date
 from pathlib import Path
 
 import blocks
@@ -35,12 +32,12 @@ import losses
 import manifold
 import multiclass
 import network
-import numpy as np
 import off_the_track
 import pair_table
 import paths
 import plain_cvxpy
 import prototype
+import records
 from measure import Result
 from threadpoolctl import threadpool_limits
 
@@ -62,43 +59,6 @@ SECTIONS: dict[str, Callable[[], Iterable[Result]]] = {
 NEED_NEWSGROUPS = network.NEED_NEWSGROUPS | elastic_net.NEED_NEWSGROUPS | groups.NEED_NEWSGROUPS | paths.NEED_NEWSGROUPS
 
 
-def ratios(results: list[Result]) -> list[float]:
-    """The times relative to the first line of the same task."""
-    base: dict[tuple[str, str], float] = {}
-    return [r.seconds / base.setdefault((r.section, r.work), r.seconds) for r in results]
-
-
-def table(results: list[Result]) -> str:
-    """A Markdown table."""
-    lines = [
-        "| section | task | solver | seconds | x ours | gap | first run | target |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for r, ratio in zip(results, ratios(results), strict=True):
-        gap, cold = ("-" if np.isnan(x) else f"{x:{form}}" for x, form in ((r.gap, ".0e"), (r.cold, ".3g")))
-        cells = (r.section, r.work, r.solver, f"{r.seconds:.3g}", f"{ratio:.2f}", gap, cold, r.target)
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def page(results: list[Result], sections: Iterable[str]) -> str:
-    """The results as a page of the site: the command, the machine, and one table for each section."""
-    command = " ".join(["python benchmarks/run.py", *sections, "--markdown docs/benchmark_tables.md"])
-    lines = ["# Benchmark tables", "", f"`{command}` wrote this page.", ""]
-    lines += [f"{machine()}. The columns are explained in the docstring of `benchmarks/run.py`.", ""]
-    for section in dict.fromkeys(result.section for result in results):
-        lines += [f"## {section}", "", table([result for result in results if result.section == section]), ""]
-    return "\n".join(lines)
-
-
-def machine() -> str:
-    """The date, the machine, and how busy it was."""
-    words = f"{date.today()}, {platform.machine()}, Python {platform.python_version()}, one thread"
-    if hasattr(os, "getloadavg"):
-        words += f", {os.cpu_count()} cores with a load of {os.getloadavg()[0]:.1f}"
-    return words
-
-
 def main() -> None:
     """Run the requested sections and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -110,7 +70,11 @@ def main() -> None:
     parser.add_argument(
         "--pairs", help="write the tables of the pairs of loss and penalty into this page, at its marks"
     )
-    parser.add_argument("--markdown", help="write the tables to this file, as a page of the site, after every section")
+    parser.add_argument(
+        "--markdown",
+        action="store_true",
+        help="store a record of each section in docs, and write the tables of the pages",
+    )
     parser.add_argument("--figure", help="draw the ratios and the growth of cost to this file (needs matplotlib)")
     parser.add_argument("--blocks-gb", type=float, help="size of the folder of blocks of rows (default: 0.5)")
     options = parser.parse_args()
@@ -126,6 +90,7 @@ def main() -> None:
             if name in NEED_NEWSGROUPS and not data.available():
                 print(f"skipped {name}: 20 Newsgroups not found in {data.folder()} (set CVXSTRUCTREG_DATA)")
                 continue
+            earlier = len(results)
             for result in SECTIONS[name]():
                 results.append(result)
                 print(f"{name}: {result.work} | {result.solver} {result.seconds:.3g} s", flush=True)
@@ -133,13 +98,14 @@ def main() -> None:
                     with open(options.json, "w", encoding="utf-8") as file:
                         json.dump([asdict(result) for result in results], file, indent=2)
             if options.markdown:
-                Path(options.markdown).write_text(page(results, options.sections), encoding="utf-8")
+                records.store(name, results[earlier:])
+                records.fill()
     if options.pairs:
         pair_table.write(results, options.pairs)
-    print(f"\n{machine()}\n")
-    print(table(results))
+    print(f"\n{records.machine()}\n")
+    print(records.table(results))
     if options.figure:
-        figures.draw(results, ratios(results), options.figure)
+        figures.draw(results, records.ratios(results), options.figure)
 
 
 if __name__ == "__main__":

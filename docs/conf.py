@@ -64,7 +64,7 @@ suppress_warnings = ["ref.python"]  # the same for attributes
 python_use_unqualified_type_names = True
 
 #: Pages without a list of their sections at the side, so that code and tables have more room.
-WIDE = ["index", "benchmarks", "benchmark_tables", "choose", "estimators", "papers/README", "solvers"]
+WIDE = ["index", "benchmarks", "choose", "estimators", "papers/README", "solvers"]
 WIDE += [f"notebooks/{path.stem}" for path in (HERE / "notebooks").glob("[0-9]*.md")]
 
 # Looks. MathJax comes from an installed package, because pages must not load anything from elsewhere.

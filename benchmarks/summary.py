@@ -1,0 +1,109 @@
+"""The table of README.md: a few rows, each computed from one or more records."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import records as stored
+
+Records = Mapping[str, stored.Record]
+
+
+def table(records: Records) -> str:
+    """The rows whose records exist, with the date of the oldest of them."""
+    lines = ["| task | against | measured | run |", "| --- | --- | --- | --- |"]
+    for task, against, names, measured in ROWS:
+        day = min(records[name]["date"] for name in names)
+        lines.append(f"| {task} | {against} | {measured(*(records[name] for name in names))} | {day} |")
+    return "\n".join(lines)
+
+
+def cell(record: stored.Record, row: str, column: str) -> str:
+    """The cell of an earlier table, by the beginning of its row and the name of its column."""
+    number = record["columns"].index(column)
+    found = [cells[number] for cells in record["rows"] if cells[0].startswith(row)]
+    if not found:
+        raise KeyError(f"no row {row!r} in the table with the columns {record['columns']}")
+    return str(found[0])
+
+
+def numbers(text: str) -> list[float]:
+    """The numbers of a cell."""
+    return [float(word.replace(",", "")) for word in re.findall(r"\d[\d,]*\.?\d*", text)]
+
+
+def slowdown(record: stored.Record, task: str, peer: str) -> float:
+    """Our time divided by that of a peer, for a task of a measured record."""
+    seconds = {r.solver: r.seconds for r in stored.results_of(record) if r.work == task}
+    return next(iter(seconds.values())) / seconds[peer]
+
+
+def _network(record: stored.Record) -> str:
+    tasks = [f"med/space, presence, alpha/beta = {ratio}" for ratio in ("10", "1,000", "10,000")]
+    return " / ".join(f"{slowdown(record, task, 'sklearn ridge lbfgs'):.1f}" for task in tasks) + " x its time"
+
+
+def _lasso(record: stored.Record) -> str:
+    found = [x for cells in record["rows"] for x in numbers(cells[-1])]
+    return f"{min(found):g} to {max(found):g} x faster"
+
+
+def _glum(record: stored.Record) -> str:
+    found = [x for cells in record["rows"] for x in numbers(cells[-1]) if "not tried" not in cells[-1]]
+    return f"{min(found):g} to {max(found):g} x faster"
+
+
+def _sentences(record: stored.Record) -> str:
+    return cell(record, "sci.med / sci.space, 23,131 sentences", "ours")
+
+
+def _clarabel(net: stored.Record, network: stored.Record, groups: stored.Record) -> str:
+    column = "the paper's algorithm (`irls`)"
+    sparse = [numbers(cell(net, "1,000 x 2,000, 2 % sparse", column))[0]]
+    sparse += [numbers(cell(network, "1,000 x 2,000, 2 % sparse", "measured"))[0]]
+    sparse += [min(numbers(cell(groups, row, "measured"))[0] for row in ("200 x 1,900", "the same, lam1"))]
+    dense = [numbers(cell(net, "1,000 x 2,000 dense", column))[0]]
+    dense += [numbers(cell(network, "1,000 x 2,000 dense", "measured"))[0]]
+    faster, full = (" / ".join(f"{x:g}" for x in values) for values in (sparse, dense))
+    return f"{faster} x faster (dense data: {full} x)"
+
+
+def _kernel(row: str, which: int, target: int) -> Callable[[stored.Record], str]:
+    """The first number of the which-th row from the given one on, beside its target."""
+
+    def measured(record: stored.Record) -> str:
+        first = next(i for i, cells in enumerate(record["rows"]) if cells[0].startswith(row))
+        ratio = numbers(record["rows"][first + which][-1])[0]
+        return f"{ratio:g} x faster" + (f" (target {target} x: missed)" if ratio < target else "")
+
+    return measured
+
+
+def _path(record: stored.Record) -> str:
+    ratio = numbers(cell(record, "sentence group lasso", "measured"))[0]
+    return f"{ratio:g} x its time" + (" (target 5 x: missed)" if ratio > 5 else "")
+
+
+#: Task, peer, names of the records, and the function of these records that gives the measured figure.
+ROWS: tuple[tuple[str, str, tuple[str, ...], Callable[..., Any]], ...] = (
+    ("feature network, alpha/beta = 10 / 1,000 / 10,000", "plain ridge of scikit-learn", ("network",), _network),
+    ("lasso on text, dense and sparse data", "the best of skglm, celer, liblinear", ("earlier_lasso",), _lasso),
+    ("Laplacian elastic net", "glum", ("earlier_elastic_net",), _glum),
+    ("sentence group lasso, 23,131 sentences", "", ("earlier_groups",), _sentences),
+    (
+        "elastic net, feature network, groups",
+        "CVXPY with Clarabel",
+        ("earlier_elastic_net", "earlier_network", "earlier_groups"),
+        _clarabel,
+    ),
+    (
+        "multiclass SVM with 320 dissimilar pairs",
+        "CVXPY, best form",
+        ("earlier_kernels",),
+        _kernel("k = 10, 50", 1, 200),
+    ),
+    ("manifold hinge, n = 550", "CVXPY, best form", ("earlier_kernels",), _kernel("manifold hinge, n = 550", 2, 60)),
+    ("path of 50 sentence models", "its hardest fit", ("earlier_paths",), _path),
+)

@@ -1,0 +1,79 @@
+"""The tables of the pages on speed come from records: none is typed, and each says when it was measured."""
+
+from __future__ import annotations
+
+import re
+import sys
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+import pair_table  # noqa: E402
+import records  # noqa: E402
+import summary  # noqa: E402
+from measure import Result  # noqa: E402
+
+STORED = records.load()
+RESULTS = [
+    Result("lasso", "text", "working_set", 0.5, 2.0, 1e-7, "1 x"),
+    Result("lasso", "text", "peer", np.nan, np.nan, np.nan),
+]
+
+
+@pytest.mark.parametrize("page", records.PAGES, ids=lambda page: page.name)
+def test_pages_show_their_records(page):
+    text = page.read_text(encoding="utf-8")
+    assert text == records.filled(text, STORED), f"run: python benchmarks/records.py ({page.name} is not up to date)"
+
+
+def test_no_table_of_the_page_is_typed():
+    text = records.PAGES[0].read_text(encoding="utf-8")
+    pairs = re.escape(pair_table.FIRST) + ".*?" + re.escape(pair_table.LAST)
+    outside = re.sub(pairs, "", records.BLOCK.sub("", text), flags=re.DOTALL)
+    assert not [line for line in outside.splitlines() if line.startswith("|")]
+    speed = records.PAGES[1].read_text(encoding="utf-8").partition("## How fast")[2].partition("\n## ")[0]
+    assert not [line for line in records.BLOCK.sub("", speed).splitlines() if line.startswith("|")]
+
+
+def test_every_record_is_shown_and_has_a_date():
+    shown = set(re.findall(records.BLOCK, records.PAGES[0].read_text(encoding="utf-8")))
+    assert shown == set(STORED)
+    for record in STORED.values():
+        assert date.fromisoformat(record["date"]) and ("rows" in record) != ("results" in record)
+
+
+def test_the_summary_has_at_most_eight_rows_and_follows_the_records():
+    lines = summary.table(STORED).splitlines()
+    assert 2 < len(lines) <= 10
+    slower = {**STORED["network"], "results": [dict(entry) for entry in STORED["network"]["results"]]}
+    for entry in slower["results"]:
+        entry["seconds"] *= 10.0 if entry["solver"] == "newton" else 1.0
+    changed = summary.table({**STORED, "network": slower}).splitlines()
+    assert [a == b for a, b in zip(lines, changed, strict=True)] == [i != 2 for i in range(len(lines))]
+
+
+def test_a_new_record_says_how_it_was_measured(tmp_path):
+    records.store("lasso", RESULTS, tmp_path)
+    record = records.load(tmp_path)["lasso"]
+    found = records.results_of(record)
+    assert found[0] == RESULTS[0] and np.isnan(found[1].seconds)
+    text = records.rendered(record, record["date"])
+    for word in ("`python benchmarks/run.py lasso --markdown`", record["date"], "one thread", "numpy "):
+        assert word in text
+    assert "| text | working_set | 0.5 | 1.00 | 1e-07 | 2 | 1 x |" in text and "|  | peer | - | - | - | - |  |" in text
+    assert "earlier run" not in text and "earlier run" in records.rendered(record, "9999-01-01")
+
+
+def test_tables_from_before_the_records_are_labelled():
+    record = {"date": "2026-11-16", "origin": "one run", "columns": ["task", "ours"], "rows": [["a", "1 s"]]}
+    assert records.rendered(record, "2026-11-16").startswith("*Earlier run, 2026-11-16: one run.*")
+
+
+def test_a_block_without_record_is_an_error():
+    with pytest.raises(KeyError, match=r"run.py magic --markdown"):
+        records.filled("<!-- benchmark magic: first line -->\n<!-- benchmark magic: last line -->", STORED)
