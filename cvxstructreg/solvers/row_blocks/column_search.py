@@ -87,11 +87,14 @@ class Search:
                     theta, b = small.shaped(found.coef, found.intercept)
         return np.flatnonzero(theta.any(axis=1) | self.always), (theta, b)
 
-    def excess(self, left: Array, dual: dict[int, Array]) -> tuple[Array, dict[int, Array]]:
-        """The part of ``left`` that no term on the weights absorbs, and dual points of these terms."""
+    def excess(self, left: Array, dual: dict[int, Array], solved: Any = ()) -> tuple[Array, dict[int, Array]]:
+        """The part of ``left`` that no term on the weights absorbs, and dual points of these terms.
+
+        ``dual`` are dual points of a solution over the weights in ``solved``.
+        """
         self._sizes = np.abs(left).max(axis=1)
         self._scale = float(self._sizes.max(initial=0.0))
-        return excess_of(self.parts, left, dual)
+        return excess_of(self.parts, left, dual, solved)
 
     def drop(self, objective: float, total: Array, pull: Array, points: dict[int, Array]) -> None:
         """Drop the weights that the gap sphere of a dual point in balance proves to be zero, for good."""

@@ -6,9 +6,11 @@ the separable part and of the pieces. The excess is what remains for the best du
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from cvxstructreg.forms.normal_form import NormalForm
+from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.forms.row_selection import Selection
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.momentum import Momentum
@@ -22,8 +24,14 @@ NEGLIGIBLE = 1e-9
 CHECK_EVERY, STALLED = 50, 0.99
 
 
-def excess_of(parts: NormalForm, left: Array, points: dict[int, Array]) -> tuple[Array, dict[int, Array]]:
-    """The excess, and dual points of the pieces on the weights that reach it; ``points`` are first guesses."""
+def excess_of(
+    parts: NormalForm, left: Array, points: dict[int, Array], solved: Any = ()
+) -> tuple[Array, dict[int, Array]]:
+    """The excess, and dual points of the pieces on the weights that reach it; ``points`` are first guesses.
+
+    ``solved`` are weights over which the problem was solved. Sweeps keep the entries of the guesses there: otherwise
+    they would push the excess of other weights onto these, and creep along a chain of groups.
+    """
     pieces = parts.weight_pieces
     if not pieces:
         return _beyond(parts, left), {}
@@ -32,9 +40,12 @@ def excess_of(parts: NormalForm, left: Array, points: dict[int, Array]) -> tuple
         np.zeros_like(piece.forward(left)) if q is None else piece.into_domain(q)
         for piece, q in zip(pieces, first, strict=True)
     ]
-    by_sweeps = all(isinstance(p.K, Selection) and p.atom.can("repair") for p in pieces)
+    by_sweeps = all(isinstance(p.K, Selection) and p.atom.can("blocks") for p in pieces)
     bounded = parts.separable is not None and parts.separable.bounded
-    found = _by_sweeps(parts, left, stack) if by_sweeps and not bounded else _by_steps(parts, left, stack)
+    fixed = np.zeros(parts.shape, dtype=np.uint8)
+    if all(q is not None for q in first):
+        fixed[np.asarray(solved, dtype=np.int64)] = 1
+    found = _by_sweeps(parts, left, stack, fixed) if by_sweeps and not bounded else _by_steps(parts, left, stack)
     excess = _beyond(parts, left - _sum(parts, found))
     return excess, {piece.number: q for piece, q in zip(pieces, found, strict=True)}
 
@@ -51,14 +62,26 @@ def _sum(parts: NormalForm, points: list[Array]) -> Array:
     return total
 
 
-def _by_sweeps(parts: NormalForm, left: Array, points: list[Array]) -> list[Array]:
-    """Gauss-Seidel sweeps over all groups."""
-    bound = np.zeros((1, 1)) if parts.separable is None else parts.separable.weights
+def _by_sweeps(parts: NormalForm, left: Array, points: list[Array], fixed: Any) -> list[Array]:
+    """Gauss-Seidel sweeps over all groups, in which the entries of fixed weights do not change."""
     for number, piece in enumerate(parts.weight_pieces):
         others = [q if n != number else np.zeros_like(q) for n, q in enumerate(points)]
-        rest = left - _sum(parts, others)
-        points[number] = piece.atom.repair(points[number], piece.K, rest, bound, piece.scale, SWEEPS)
+        points[number] = _swept(parts, piece, points[number], left - _sum(parts, others), fixed)
     return points
+
+
+def _swept(parts: NormalForm, piece: Piece, q: Array, left: Array, fixed: Any) -> Array:
+    """The dual point of one piece after sweeps over its groups."""
+    from cvxstructreg.forms import compiled_groups  # imported here, since numba compiles on first use
+
+    k, (indptr, weights) = parts.n_outputs, piece.atom.blocks()
+    flat = piece.K.indices if k == 1 else (piece.K.indices[:, None].astype(np.int64) * k + np.arange(k)).ravel()
+    groups = np.array(indptr) * k, flat.astype(np.uint32, copy=False), piece.scale * weights
+    strengths = 0.0 if parts.separable is None else parts.separable.weights
+    bound = np.array(np.broadcast_to(strengths, left.shape), dtype=float).ravel()
+    moved, rest = q.copy().ravel(), (left - piece.adjoint(q)).ravel()
+    compiled_groups.repair(*groups, moved, rest, bound, fixed.ravel(), SWEEPS, 1.0)
+    return moved.reshape(q.shape)
 
 
 def _by_steps(parts: NormalForm, left: Array, points: list[Array]) -> list[Array]:

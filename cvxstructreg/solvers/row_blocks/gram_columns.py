@@ -67,9 +67,10 @@ def steps(search: Search, chosen: Any, theta: Array, b: Array) -> Iterator[Itera
     at = _visit(search, theta, b, chosen if chosen.size else np.zeros(1, dtype=np.int64))
     accuracy, sharp = 1e-3, 1.0
     dual: dict[int, Array] = {}
+    solved = at.chosen
     while True:
         left = -at.pull - search.parts.quadratic_grad(at.theta)
-        excess, points = search.excess(left, dual)
+        excess, points = search.excess(left, dual, solved)
         new = search.missing(excess, at.theta, at.chosen)[: max(0, MOST - at.chosen.size)]
         R, target = at.model.least_squares()
         small = restricted(problem, at.chosen, R, target)
@@ -87,7 +88,7 @@ def steps(search: Search, chosen: Any, theta: Array, b: Array) -> Iterator[Itera
         accuracy = min(accuracy, max(OF_TOL * tol, OF_DECREASE * max(promised, 0.0) / scale))
         dual = small.lift_dual({number: q for number, q in inner.dual.items() if number != piece.number})
         w = np.asarray(inner.coef)
-        ahead = np.zeros_like(at.theta)
+        ahead, solved = np.zeros_like(at.theta), at.chosen
         ahead[at.chosen, 0] = w
         at = _moved(search, at, ahead, np.array([at.model.intercept(w)]), np.concatenate([at.chosen, new]))
         deadline.check()

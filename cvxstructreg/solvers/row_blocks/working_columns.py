@@ -56,7 +56,7 @@ def run(problem: Problem, start: Iterate, tol: float, sample: int = SAMPLE) -> I
                 return
         theta, b, dual = _solve(search, chosen, point, inner)
         point = theta, b
-        excess, dual = _judge(search, theta, b, dual)
+        excess, dual = _judge(search, theta, b, dual, chosen)
         new = search.missing(excess, theta, chosen)
         fine = inner <= OF_TOL * tol
         yield Iterate(theta, b, dual, promising=bool(fine and not new.size))
@@ -96,11 +96,13 @@ def _warn_of_memory(search: Search, chosen: Any) -> None:
     )
 
 
-def _judge(search: Search, theta: Array, b: Array, dual: dict[int, Array]) -> tuple[Array, dict[int, Array]]:
-    """The excess of all weights at a point, by one pass, and all dual points of the point."""
+def _judge(
+    search: Search, theta: Array, b: Array, dual: dict[int, Array], chosen: Any
+) -> tuple[Array, dict[int, Array]]:
+    """The excess of all weights at a solution over the chosen columns, by one pass, and all its dual points."""
     objective, total, on_scores = _balanced(search, theta, b, dual)
     pull = search.problem.model.adjoint(total)
-    excess, points = search.excess(-pull - search.parts.quadratic_grad(theta), dual)
+    excess, points = search.excess(-pull - search.parts.quadratic_grad(theta), dual, chosen)
     search.drop(objective, total, pull, points)
     return excess, {**on_scores, **points}
 
@@ -131,7 +133,9 @@ def _expected(search: Search, start: Iterate, chosen: Any) -> Any:
     pull = search.design.known_pull(total)
     if pull is None:
         return None
-    excess, _ = search.excess(-pull - search.parts.quadratic_grad(start.theta), start.dual)
+    excess, _ = search.excess(
+        -pull - search.parts.quadratic_grad(start.theta), start.dual, np.flatnonzero(start.theta.any(axis=1))
+    )
     return search.missing(excess, start.theta, chosen)
 
 
