@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import cvxstructreg as csr
 from cvxstructreg.certificates.certificate import certify_point
+from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.core.atom import Atom
 from random_problems import LOSSES, PENALTIES, kernel_problem, linear_problem, problems
 
@@ -125,3 +126,11 @@ def test_without_conjugates_the_certificate_says_so():
 def test_an_infeasible_point_has_an_infinite_gap():
     problem = csr.Problem(csr.Linear(np.eye(3)), csr.Squared([1.0, 2.0, 3.0]) + csr.NonNegative())
     assert csr.certify(problem, [-1.0, 0.0, 0.0]).gap == np.inf
+
+
+def test_the_null_point_of_a_loss_with_kinks_has_the_best_intercept_beside_bounds():
+    X, y = np.array([[1e5], [2e5], [4e5]]), [0.0, 1.0, 3.0]
+    problem = csr.Problem(csr.Linear(X), csr.Absolute(y) + csr.Box(0.75, np.inf))
+    null = null_point(problem)
+    assert null.theta.tolist() == [[0.75]]
+    assert null.b == pytest.approx([1.0 - 0.75 * 2e5])  # the median of y - 0.75 x

@@ -333,3 +333,10 @@ def test_fista_starts_at_an_optimum_without_endless_steps():
         solution = problem.solve("fista", warm_start=start, tol=1e-10)
     assert solution.status == "optimal"
     assert solution.n_iter <= 5
+
+
+@pytest.mark.parametrize("t", [1e-3, 1.0, 1e8, 1e16, 1e20])
+def test_the_prox_of_the_multinomial_loss_with_huge_steps(t):
+    loss, v = csr.Multinomial([0, 2, 1], classes=[0, 1, 2]), np.array([[3.0, -1, 0], [50, 0, 0], [1e3, -1e3, 0]])
+    x = loss.prox(v, t)
+    assert np.abs(t * loss.grad(x) + x - v).max() <= 1e-13 * (1e3 + t)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from cvxstructreg.certificates.free_directions import free_directions, refit
-from cvxstructreg.core.loss import Loss
-from cvxstructreg.forms.normal_form import NormalForm
+from cvxstructreg.core.loss import Loss, lowest_constants
+from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 
@@ -73,7 +73,7 @@ def _find(problem: Problem) -> NullPoint:
             scores, b = scores + guess, b + guess
         _, b, scores = refit(parts, theta, b, scores, none)
     elif parts.model.intercept:
-        candidates = [row for p in parts.score_pieces if isinstance(p.atom, Loss) for row in p.atom.constants()]
+        candidates = [row for p in parts.score_pieces if isinstance(p.atom, Loss) for row in _intercepts(p, scores)]
         b = np.array(min([b, *candidates], key=lambda row: _score_value(parts, scores + row)), dtype=float)
         scores = scores + b
     value = with_intercept = problem.value_at(theta, b, scores)
@@ -88,6 +88,16 @@ def _find(problem: Problem) -> NullPoint:
             if value > PERFECT * with_intercept:  # otherwise the weights may diverge, and are no good start
                 theta, b = moved, its_b
     return NullPoint(theta, b, value, with_intercept, at_zero)
+
+
+def _intercepts(piece: Piece, scores: Array) -> list[Array]:
+    """Candidates for the best intercept beside given scores, which are not zero if bounds exclude zero weights."""
+    loss = cast("Loss", piece.atom)
+    found = loss.constants()
+    if loss.can("kinks") and scores.any():
+        lower, upper, at = loss.kinks()
+        found = [*found, lowest_constants(lower, upper, at - piece.forward(scores))]
+    return found
 
 
 def _score_value(parts: NormalForm, scores: Array) -> float:

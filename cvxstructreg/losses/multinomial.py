@@ -122,7 +122,7 @@ class Multinomial(Loss):
                 break
             inverse = 1.0 / (1.0 + s * q)
             left, right = inverse * gradient, inverse * q
-            curvature = 1.0 - s * np.sum(q * right, axis=1, keepdims=True)
+            curvature = np.sum(right, axis=1, keepdims=True)  # 1 - s sum q^2 / (1 + sq), without cancellation
             step = left + s * right * np.sum(q * left, axis=1, keepdims=True) / curvature
             slope, length, before = np.sum(gradient * step, axis=1), np.ones(len(v)), energy(x)
             for _ in range(30):
