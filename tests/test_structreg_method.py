@@ -79,7 +79,7 @@ class TestAfterTheSolve:
         prob, _, _ = lasso()
         wrong = csr.from_cvxpy(prob)
         wrong.constant += 1.0
-        monkeypatch.setattr("cvxstructreg.cvx.solving.from_cvxpy", lambda _: wrong)
+        monkeypatch.setattr("cvxstructreg.cvx.solving.problem_of", lambda _: wrong)
         with pytest.raises(RuntimeError, match="is not that of the CVXPY problem"):
             prob.solve(method="structreg")
 

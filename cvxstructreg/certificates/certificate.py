@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -72,7 +72,10 @@ class Certificate:
         For kind "kkt" the relative violation of the optimality conditions, else NaN.
     dual : DualPoint or None
         For kind "duality_gap", the feasible dual point that proves the bound; None for the other kinds, in the history
-        of a solve, and in the certificate of several problems together.
+        of a solve, in the certificate of several problems together, and where there are ``multipliers``.
+    multipliers : object or None
+        In place of ``dual``, for a small plain CVXPY problem with terms of no known form: the multipliers ``y`` and
+        ``z`` of its cone program ``program``, which prove the bound ``value``.
     data : DataRecord or None
         For data in blocks of rows: the number of rows that were read, and their checksum.
 
@@ -93,6 +96,7 @@ class Certificate:
     residual: float = float("nan")
     dual: DualPoint | None = field(default=None, repr=False, compare=False)
     data: DataRecord | None = None
+    multipliers: Any = field(default=None, repr=False, compare=False)
 
     @property
     def error(self) -> float:
@@ -200,6 +204,20 @@ def _from_bound(problem: Problem, kind: str, objective: float, proof: Proof) -> 
     if bound == 0.0 and dual is None and kind == "duality_gap":
         dual = zero_dual(problem.normal_form)
     return Certificate(kind, objective, objective - gap, gap, gap / scale, dual=dual)
+
+
+def from_multipliers(objective: float, bound: float, multipliers: Any, constant: float = 0.0) -> Certificate | None:
+    """The certificate from a bound by multipliers of a cone program; None if it is above the objective.
+
+    Both contain the ``constant``, and the certificate does not. The gap is relative to the objective without it, which
+    is never less than relative to the scale of other certificates.
+    """
+    scale = max(abs(objective - constant), np.finfo(float).tiny)
+    gap = objective - bound + UNIT * (abs(objective) + abs(constant))
+    if not np.isfinite(gap) or gap < -WRONG * scale:
+        return None
+    gap, own = float(gap if gap >= 0.0 else -SAFETY * gap), objective - constant
+    return Certificate("duality_gap", own, own - gap, gap, gap / scale, multipliers=multipliers)
 
 
 def _without_bound(

@@ -18,22 +18,19 @@ from cvxstructreg.certificates.certificate import Certificate
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
 from cvxstructreg.cvx.bounds import InfeasibleBoundsError
+from cvxstructreg.cvx.by_cone_program import Answer, answer_of, is_small
 from cvxstructreg.cvx.operators import leave_atoms_to_themselves
 from cvxstructreg.cvx.plain_problem import PlainProblem
 from cvxstructreg.cvx.reading import names
 from cvxstructreg.cvx.remembered import Remembered
-from cvxstructreg.cvx.translation import from_cvxpy, problem_sign
+from cvxstructreg.cvx.translation import parts_of, problem_of, problem_sign
 from cvxstructreg.numerics.arrays import Array
-from cvxstructreg.runtime import deadline
-from cvxstructreg.runtime.quiet import QuietProblem
 
 METHOD = "structreg"
 #: The statuses of CVXPY for those of this library; any other is "optimal_inaccurate".
 STATUSES = {"optimal": cp.OPTIMAL, "max_iter": cp.USER_LIMIT, "time_limit": cp.USER_LIMIT}
 #: The objective that CVXPY computes may differ by this, relative to the size of its parts.
 SAME_OBJECTIVE = 1e-7
-#: Entries of the data up to which a problem with terms of no known form starts at the solution of CVXPY.
-SMALL = 50_000
 #: Arguments of ``cp.Problem.solve`` that have no meaning here.
 FOREIGN = {"gp", "qcp", "requires_grad", "solver_path", "enforce_dpp", "canon_backend"}
 
@@ -79,15 +76,19 @@ def solve_structreg(
     _refuse_foreign(options)
     began = time.perf_counter()
     try:
-        problem = from_cvxpy(prob)
+        parts = parts_of(prob)
     except InfeasibleBoundsError:
         return _failed(prob, cp.INFEASIBLE)
+    answer = answer_of(parts) if not options and is_small(parts) else None
+    if answer is not None and answer.status in cp.settings.INF_OR_UNB:
+        return _failed(prob, answer.status)
+    if answer is not None and answer.certificate is not None and answer.certificate.relative_gap <= tol:
+        return _proved(prob, answer, answer.certificate, time.perf_counter() - began)
+    problem = problem_of(parts)
     read = time.perf_counter()
     start = _start(problem, _LAST.get(prob)) if warm_start else None
-    if start is None and not problem.is_fully_known and problem.given.design.size <= SMALL:
-        start, status = _by_cvxpy(problem)
-        if status in cp.settings.INF_OR_UNB:
-            return _failed(prob, status)
+    if start is None and answer is not None and answer.values:
+        start = problem.weights_at({variable: answer.values[variable.id] for variable in problem.layout.variables})
     solution = problem.solve(tol=tol, warm_start=start, **options)
     _LAST[prob] = _Last.of(solution)
     attributes = {
@@ -140,14 +141,16 @@ def _start(problem: PlainProblem, last: _Last | None) -> Any:
     return solution if last.kinds == _kinds(problem) else (solution.coef, solution.intercept)
 
 
-def _by_cvxpy(problem: PlainProblem) -> tuple[Any, str]:
-    """The solution of CVXPY as a start, for small problems with terms of no known form, and its status."""
-    prob = QuietProblem(problem.cvxpy_problem.objective, problem.cvxpy_problem.constraints)
-    try:
-        prob.solve(solver=cp.CLARABEL, **deadline.clarabel_limit())
-        return (problem.weights_at() if prob.status in cp.settings.SOLUTION_PRESENT else None), prob.status
-    except (cp.SolverError, ValueError):
-        return None, cp.SOLVER_ERROR
+def _proved(prob: cp.Problem, answer: Answer, certificate: Certificate, seconds: float) -> float:
+    """Write the proved solution of CVXPY into the problem."""
+    attributes = {
+        cp.settings.SOLVE_TIME: seconds,
+        cp.settings.NUM_ITERS: answer.n_iter,
+        cp.settings.EXTRA_STATS: certificate,
+    }
+    prob.unpack(names.Solution(cp.OPTIMAL, None, answer.values, answer.duals, attributes))
+    prob._solver_stats = names.SolverStats.from_dict(attributes, _name("cvxpy"))
+    return float(prob.value)
 
 
 def _unpack(prob: cp.Problem, problem: PlainProblem, solution: Solution, attributes: dict[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -69,8 +71,26 @@ def from_cvxpy(prob: cp.Problem) -> PlainProblem:
     """
     if not isinstance(prob, cp.Problem):
         raise TypeError(f"from_cvxpy takes a cp.Problem, got {type(prob).__name__}")
+    return problem_of(parts_of(prob))
+
+
+def parts_of(prob: cp.Problem) -> Parts:
+    """The parts of the problem: losses, penalties, bounds, and what no rule knows."""
+    with _remedy():
+        return _sorted(prob)
+
+
+def problem_of(parts: Parts) -> PlainProblem:
+    """The problem with these parts."""
+    with _remedy():
+        return parts.problem()
+
+
+@contextmanager
+def _remedy() -> Iterator[None]:
+    """Add the remedy to refusals."""
     try:
-        return _translated(prob)
+        yield
     except UnrecognisedError as error:
         raise UnrecognisedError(f"{error}. {REMEDY}") from None
 
@@ -80,7 +100,7 @@ def problem_sign(prob: cp.Problem) -> float:
     return -1.0 if isinstance(prob.objective, cp.Maximize) else 1.0
 
 
-def _translated(prob: cp.Problem) -> PlainProblem:
+def _sorted(prob: cp.Problem) -> Parts:
     reader = Reader()
     sign = problem_sign(prob)
     pieces = pieces_of(prob.objective.args[0], sign, reader)
@@ -98,7 +118,7 @@ def _translated(prob: cp.Problem) -> PlainProblem:
         gradient = _into_known_pieces(pieces, gradient, layout, bounds)
     left = LeftOver(_with_norms(pieces), gradient, others, bounds, reader)
     losses = _losses(pieces, left)
-    return Parts(prob, sign, layout, bounds, pieces, losses, left).problem()
+    return Parts(prob, sign, layout, bounds, pieces, losses, left)
 
 
 def _variables(prob: cp.Problem, pieces: Pieces) -> list[Any]:

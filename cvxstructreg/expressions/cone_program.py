@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.expressions.cones import Cones
+from cvxstructreg.expressions.exact_powers import with_exact_powers
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
 
@@ -39,22 +40,26 @@ class ConeProgram:
     @classmethod
     def compiled(cls, expression: cp.Expression, x: cp.Variable) -> ConeProgram:
         """The program of a convex scalar expression of the variable x."""
-        problem = cp.Problem(cp.Minimize(expression))
+        problem = cp.Problem(cp.Minimize(with_exact_powers(expression)))
         data, _, inverse = problem.get_problem_data(cp.CLARABEL)
+        start = data["param_prob"].var_id_to_col[x.id]
+        found = cls.of_data(data, inverse, np.arange(start, start + x.size))
+        if found.cones.n_rows != found.A.shape[0]:
+            raise ValueError(
+                f"FromExpression: CVXPY compiles {str(expression)[:80]} to {found.A.shape[0]} rows of cones with "
+                f"{found.cones.n_rows}; write a semidefinite constraint S >> 0 in an indicator as cp.lambda_min(S) >= 0"
+            )
+        return found
+
+    @classmethod
+    def of_data(cls, data: Any, inverse: Any, at: Any) -> ConeProgram:
+        """The program that CVXPY compiled for Clarabel, from its data and inverse data."""
         c = np.asarray(data["c"], dtype=float)
         n = c.size
         P = sp.csc_array(data["P"]) if data.get("P") is not None else sp.csc_array((n, n))
         A = sp.csc_array(data["A"]) if data["A"].shape[0] else sp.csc_array((0, n))
-        start = data["param_prob"].var_id_to_col[x.id]
         constant = float(inverse[-1][cp.settings.OFFSET])
-        at = np.arange(start, start + x.size)
-        cones = Cones.of(data["dims"])
-        if cones.n_rows != A.shape[0]:
-            raise ValueError(
-                f"FromExpression: CVXPY compiles {str(expression)[:80]} to {A.shape[0]} rows of cones with "
-                f"{cones.n_rows}; write a semidefinite constraint S >> 0 in an indicator as cp.lambda_min(S) >= 0"
-            )
-        return cls((P + P.T) / 2.0, c, A, np.asarray(data["b"], dtype=float), constant, cones, at)
+        return cls((P + P.T) / 2.0, c, A, np.asarray(data["b"], dtype=float), constant, Cones.of(data["dims"]), at)
 
     @property
     def size(self) -> int:

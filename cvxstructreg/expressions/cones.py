@@ -48,9 +48,29 @@ class Cones:
         """Number of rows of all cones."""
         return max((rows.stop for _, _, rows in self.blocks()), default=0)
 
+    def dual_interior(self) -> Array:
+        """A point inside the dual cones; zero for the zero cone, whose dual is the whole space."""
+        y = np.zeros(self.n_rows)
+        for kind, n, rows in self.blocks():
+            y[rows] = _dual_interior(kind, n, rows.stop - rows.start)
+        return y
+
     def dual_contains(self, y: Array) -> bool:
         """Whether y is in the dual cone, exactly as computed: no tolerance."""
         return all(_dual_contains(kind, parameter, y[rows]) for kind, parameter, rows in self.blocks())
+
+
+def _dual_interior(kind: str, n: Any, length: int) -> Any:
+    if kind in ("zero", "nonneg"):
+        return float(kind == "nonneg")
+    if kind == "soc":
+        return np.eye(1, length)[0]
+    if kind == "psd":  # the identity, as the upper triangle by columns
+        column, row = np.tril_indices(n)
+        return (column == row).astype(float)
+    if kind == "exp":
+        return np.array([-1.0, 0.0, 1.0])
+    return np.append(np.ones(length - 1), 0.0)
 
 
 def _dual_contains(kind: str, parameter: Any, y: Array) -> bool:

@@ -104,21 +104,10 @@ class DualBound:
         return self.centres[0][2] if self.centres else np.zeros(self.program.size)
 
     def _charged(self, y: Array, z: Array, q: Array, v: Array) -> float:
-        """b'y + 1/2 z'Pz - constant, plus what the round-off in the equations may cost."""
-        program = self.program
-        left = np.abs(program.A.T @ y + program.P @ z + q)
-        if np.any(left > EXACT * self._summands(y, z, q)):
-            return np.inf
-        square = 0.5 * float(z @ (program.P @ z))
-        value, size = float(program.b @ y) + square, float(np.abs(program.b) @ np.abs(y)) + square
-        off = UNIT * (size + abs(program.constant)) + REACH * float(left @ np.maximum(np.abs(v), np.abs(z)))
-        bound = value - program.constant + off
-        return bound if np.isfinite(bound) else np.inf
+        return charged(self.program, y, z, q, v)
 
     def _summands(self, y: Array, z: Array, q: Array) -> Array:
-        """The size of what adds up to zero in the equations, at least that of an average entry."""
-        sizes = abs(self.program.A).T @ np.abs(y) + abs(self.program.P) @ np.abs(z) + np.abs(q)
-        return np.asarray(sizes + np.mean(sizes))
+        return _summands(self.program, y, z, q)
 
     def _spread(self, u: Array) -> Array:
         """E u: zero on the auxiliary variables."""
@@ -131,12 +120,12 @@ class DualBound:
         """Solvers for M'M with M = [A; P] without the idle rows, for all columns and for the auxiliary ones."""
         used = sp.diags_array((~self.idle).astype(float), format="csr")
         M = sp.vstack([used @ self.program.A, self.program.P], format="csc")
-        return _Squares(M), _Squares(sp.csc_array(M[:, self.program.others]))
+        return LeastSquares(M), LeastSquares(sp.csc_array(M[:, self.program.others]))
 
     def _corrected(self, y: Array, z: Array, q: Array, on_x: bool) -> tuple[Array, Array]:
         """The pair nearest to (y, z) with A'y + P z + q = 0, on all entries or on the auxiliary ones only."""
         squares = self._equations[0 if on_x else 1]
-        assert isinstance(squares, _Squares)
+        assert isinstance(squares, LeastSquares)
         wanted, y = -q if on_x else -q[self.program.others], np.where(self.idle, 0.0, y)
         m, pair = len(y), squares.nearest(np.concatenate([y, z]), wanted)
         return pair[:m], pair[m:]
@@ -221,7 +210,25 @@ class DualBound:
         return ConeSolver(replace(program, P=sp.csc_array((n, n)), A=A, b=b, cones=cones), False)
 
 
-class _Squares:
+def charged(program: ConeProgram, y: Array, z: Array, q: Array, v: Array) -> float:
+    """b'y + 1/2 z'Pz - constant, plus what the round-off in A'y + P z + q = 0 may cost; infinite if that is more."""
+    left = np.abs(program.A.T @ y + program.P @ z + q)
+    if np.any(left > EXACT * _summands(program, y, z, q)):
+        return np.inf
+    square = 0.5 * float(z @ (program.P @ z))
+    value, size = float(program.b @ y) + square, float(np.abs(program.b) @ np.abs(y)) + square
+    off = UNIT * (size + abs(program.constant)) + REACH * float(left @ np.maximum(np.abs(v), np.abs(z)))
+    bound = value - program.constant + off
+    return bound if np.isfinite(bound) else np.inf
+
+
+def _summands(program: ConeProgram, y: Array, z: Array, q: Array) -> Array:
+    """The size of what adds up to zero in the equations, at least that of an average entry."""
+    sizes = abs(program.A).T @ np.abs(y) + abs(program.P) @ np.abs(z) + np.abs(q)
+    return np.asarray(sizes + np.mean(sizes))
+
+
+class LeastSquares:
     """Least squares with a sparse M: the nearest point that satisfies M'p = right."""
 
     def __init__(self, M: sp.csc_array) -> None:
