@@ -7,9 +7,9 @@ from functools import partial
 
 import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import estimator_checks_generator
+from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
-from cvxstructreg import estimators
+from cvxstructreg import TextStructure, estimators
 
 # The data of the checks are tiny.
 pytestmark = [
@@ -34,7 +34,7 @@ def check_name(check):
 
 
 def instances():
-    """Every estimator with default parameters but the tolerance; semi-supervised ones also with all rows labelled."""
+    """Every estimator with default parameters but the tolerance; some also with all rows labelled or several outputs."""
     for name in estimators.__all__:
         estimator = getattr(estimators, name)
         options = SHORT if name.endswith("CV") else {"tol": TIGHT_KERNEL} if name in SEMI_SUPERVISED else {}
@@ -43,6 +43,7 @@ def instances():
         yield estimator(**{"tol": TIGHT, **options}), AMBIGUOUS if name in SEMI_SUPERVISED else {}
         if name in SEMI_SUPERVISED:
             yield estimator(tol=TIGHT_KERNEL, unlabeled=None), {}
+    yield estimators.StructuredRegressor(loss="multi_task", tol=TIGHT), {}
 
 
 def is_of_other_arrays(check):
@@ -60,7 +61,8 @@ def cases():
                 continue
             marks = [pytest.mark.xfail(reason=failing[name], raises=ValueError)] if name in failing else []
             options = [f"{key}={value}" for key, value in getattr(check, "keywords", {}).items()]
-            label = "-".join([type(instance).__name__, name, *options])
+            kind = type(instance).__name__ + ("-multi_task" if "multi_task" in repr(instance) else "")
+            label = "-".join([kind, name, *options])
             if not name.startswith(COMPARES_FITS):
                 estimator = clone(estimator).set_params(tol=type(instance)().tol)
             yield pytest.param(estimator, check, marks=marks, id=label)
@@ -69,6 +71,11 @@ def cases():
 @pytest.mark.parametrize(("estimator", "check"), list(cases()))
 def test_conventions_of_scikit_learn(estimator, check):
     check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")  # scikit-learn has no texts to fit
+def test_the_transformer_of_texts_keeps_the_conventions():
+    assert all(result["status"] == "passed" for result in check_estimator(TextStructure()))
 
 
 def test_conventions_for_other_arrays():

@@ -49,7 +49,7 @@ def test_parameters_survive_clone_and_pickle_and_are_not_changed_by_fit(name):
     assert not hasattr(clone(model), "intercept_")
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_allclose(output(again, X), output(model, X), rtol=1e-12)
-    assert again.solution_.objective == model.objective_
+    assert again.attach_data(X, y).solution_.objective == model.objective_
     with pytest.raises(ValueError, match="Invalid parameter"):
         model.set_params(alhpa=1.0)
 

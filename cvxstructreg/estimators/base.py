@@ -5,24 +5,22 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from cvxstructreg.certificates.certificate import Certificate
 from cvxstructreg.core.objective import Term
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
-from cvxstructreg.paths.warm_path import Path
+from cvxstructreg.estimators.without_data import SmallPickles
 from cvxstructreg.runtime.quiet import muted
 from cvxstructreg.solvers import InaccurateWarning
 
 
-class StructuredEstimator(BaseEstimator):
+class StructuredEstimator(SmallPickles):
     """An estimator that solves one problem, or one for each class.
 
     Subclasses have the parameters ``solver``, ``solver_options``, ``tol``, ``max_iter`` and ``verbose`` of
@@ -40,19 +38,6 @@ class StructuredEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state for a pickle, without the dual points of certificates, which have one number per row."""
-        state: dict[str, Any] = dict(super().__getstate__())
-        if "certificate_" in state:
-            state["certificate_"] = replace(state["certificate_"], dual=None)
-        for name, kind, bare in (("solution_", Solution, "without_proof"), ("path_", Path, "without_proofs")):
-            found = state.get(name)
-            if isinstance(found, kind):
-                state[name] = getattr(found, bare)()
-            elif isinstance(found, tuple):
-                state[name] = tuple(getattr(item, bare)() for item in found)
-        return state
 
     def _strength(self, name: str) -> float:
         """Return the parameter of this name, which must be a finite number of at least 0."""
@@ -72,6 +57,8 @@ class StructuredEstimator(BaseEstimator):
 
     def _solve(self, problem: Problem) -> Solution:
         """Solve; if the gap exceeds ``tol``, issue a ConvergenceWarning with the certificate."""
+        if self._recalls:
+            return self._recalled(problem)
         solution = self._attempt(problem, verbose=bool(self.verbose))
         if self._is_unfinished(solution):
             warning = ConvergenceWarning(

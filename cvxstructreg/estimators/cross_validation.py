@@ -22,7 +22,7 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.estimators.folds import Fold, Task, error_of, run_tasks
 from cvxstructreg.estimators.linear import LinearEstimator, Matrix, TrainingData
 from cvxstructreg.estimators.row_blocks import block_folds
-from cvxstructreg.paths.strength import weight_terms
+from cvxstructreg.paths.strength import weight_terms, with_strength
 from cvxstructreg.paths.warm_path import Path, common_strengths
 from cvxstructreg.row_blocks.design import RowBlocks
 from cvxstructreg.runtime.notices import GridEdgeWarning
@@ -62,6 +62,8 @@ class CrossValidated(LinearEstimator):
         rule = self._choice("rule", ("best", "one_standard_error"))
         scorer = check_scoring(self, scoring=self.scoring)
         data, problems = self._prepare(X, y, sample_weight, feature_names, structure, known)
+        if self._recalls:
+            return self._recall(data, problems)
         if self.scoring is not None and set(data.known) - {"strata"}:
             raise ValueError(f"scoring={self.scoring!r} does not know the {min(data.known)}; use scoring=None with it")
         self._require_tuned()
@@ -88,6 +90,15 @@ class CrossValidated(LinearEstimator):
         )
         self._keep_paths(paths, folds)
         self._warn_of_edges(ratios, best)
+        return self
+
+    def _recall(self, data: TrainingData, problems: Sequence[Problem]) -> Self:
+        """Take the results of a pickle for the problems of the chosen strength and ratio."""
+        model = self if self.ratios is None else self._with_ratio(self.best_ratio_)
+        if self.ratios is not None:
+            problems = model._problems(replace(data, penalties=model._penalties(*data.source)))
+        terms = model._path_terms(problems[0])
+        self._keep_results([self._solve(with_strength(problem, self.best_strength_, terms)) for problem in problems])
         return self
 
     def _keep_paths(self, paths: Sequence[Path], folds: Sequence[Fold]) -> None:

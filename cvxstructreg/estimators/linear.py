@@ -23,7 +23,15 @@ from cvxstructreg.estimators.base import StructuredEstimator, sum_of_terms
 from cvxstructreg.estimators.building import fit_column_builder
 from cvxstructreg.estimators.row_blocks import checked_data, checked_rows, rows_of
 from cvxstructreg.estimators.sample_weights import checked_column, checked_sample_weight, times_class_weight
-from cvxstructreg.estimators.selection import CoefRow, SelectedFeature, favoured, related_names, selected_features
+from cvxstructreg.estimators.selection import (
+    ClassMean,
+    CoefRow,
+    SelectedFeature,
+    favoured,
+    related_names,
+    selected_features,
+    virtual_means,
+)
 from cvxstructreg.graphs import Graph
 from cvxstructreg.groups import Groups
 from cvxstructreg.losses import Logistic, Multinomial, Squared
@@ -208,6 +216,28 @@ class LinearEstimator(StructuredEstimator):
         """Return the features with a nonzero weight, largest first, as rows ``(number, name, weight)``."""
         check_is_fitted(self)
         return selected_features(np.atleast_2d(self.coef_), self._feature_labels)
+
+    def _keep_results(self, solutions: Sequence[Solution]) -> None:
+        super()._keep_results(solutions)
+        self._class_means = virtual_means(solutions)
+
+    def class_means(self) -> list[ClassMean]:
+        """Return the virtual nodes of the graph as rows ``(name, mean)``: the weights that their classes are pulled to.
+
+        A graph of :func:`cvxstructreg.graphs.class_graph` has one virtual node for each class of features. Its value is
+        the minimum over it in the penalty: for classes without common features, the mean of the weights of the class.
+
+        Examples
+        --------
+        >>> from cvxstructreg.estimators import FeatureNetworkRegressor
+        >>> from cvxstructreg.graphs import class_graph
+        >>> graph = class_graph({"both": ["a", "b"]}, ["a", "b"])
+        >>> model = FeatureNetworkRegressor(graph, beta=0.01).fit([[1, 0], [0, 1], [1, 1]], [2, 4, 6])
+        >>> [(row.name, round(row.mean)) for row in model.class_means()]
+        [('mean of both', 3)]
+        """
+        check_is_fitted(self)
+        return list(self._class_means)
 
     def coef_table(self) -> list[CoefRow]:
         """Return the features with a nonzero weight, largest first, as rows ``(name, weight, favours, related)``.

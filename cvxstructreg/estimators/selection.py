@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cvxstructreg.core.solution import Solution
 from cvxstructreg.graphs import Graph
 from cvxstructreg.groups import Groups
 
@@ -28,6 +29,13 @@ class SelectedGroup(NamedTuple):
     norm: float
     features: tuple[str, ...]
     size: int
+
+
+class ClassMean(NamedTuple):
+    """A virtual node of the graph of a model: its name, and the mean (one per class if there are several)."""
+
+    name: str
+    mean: Any
 
 
 class CoefRow(NamedTuple):
@@ -61,11 +69,34 @@ def selected_groups(
     return rows
 
 
+def virtual_means(solutions: Sequence[Solution]) -> list[ClassMean]:
+    """Return the values of the virtual nodes of the first penalty that has some, at its minimum over them."""
+    for number, term in enumerate(solutions[0].problem.terms):
+        graph = getattr(term.atom, "graph", None)
+        if isinstance(graph, Graph) and graph.n_virtual:
+            values = []
+            for solution in solutions:
+                atom: Any = solution.problem.terms[number].atom
+                values.append(atom.virtual_values(solution.coef.reshape(len(solution.coef), -1)))
+            means = np.concatenate(values, axis=1)
+            names = [f"virtual {v}" for v in range(graph.n_virtual)]
+            if graph.names is not None:
+                names = [graph.names[node] for node in graph.virtual]
+            single = means.shape[1] == 1
+            rows = zip(names, means, strict=True)
+            return [ClassMean(name, float(mean[0]) if single else mean.copy()) for name, mean in rows]
+    return []
+
+
 def favoured(weight: Any, classes: Any) -> Any:
-    """Return the class that a larger value of a feature speaks for; of a regressor, "higher" or "lower" targets."""
+    """Return the class that a larger value of a feature speaks for; of a regressor, "higher" or "lower" targets.
+
+    A regressor with several outputs has one answer for each.
+    """
     weights = np.atleast_1d(weight)
     if classes is None:
-        return "higher" if weights[0] > 0 else "lower"
+        sides = tuple("higher" if w > 0 else "lower" if w < 0 else "neither" for w in weights)
+        return sides[0] if weights.size == 1 else sides
     if weights.size == 1:
         return classes[1] if weights[0] > 0 else classes[0]
     return classes[int(np.argmax(weights))]

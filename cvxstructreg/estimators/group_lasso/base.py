@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
 from cvxstructreg.estimators.alignment import Columns, aligned_groups
 from cvxstructreg.estimators.group_lasso.published_admm import NAME as PUBLISHED
 from cvxstructreg.estimators.group_lasso.published_admm import copies_kept, truncated_admm
-from cvxstructreg.estimators.linear import LinearEstimator
-from cvxstructreg.estimators.selection import SelectedGroup, selected_groups
+from cvxstructreg.estimators.group_rows import KeepsGroups
 from cvxstructreg.estimators.user_structure import with_singles
 from cvxstructreg.groups import Groups
 from cvxstructreg.penalties import L1, GroupLasso
@@ -28,7 +25,7 @@ FORMER_SPELLING = (
 )
 
 
-class GroupSelection(LinearEstimator):
+class GroupSelection(KeepsGroups):
     """lam_group sum_g c_g ||w_g||_2 + lam_l1 ||w||_1."""
 
     groups: Any
@@ -100,30 +97,3 @@ class GroupSelection(LinearEstimator):
         if self._algorithm == PUBLISHED:
             strengths = [term.scale for term in solution.problem.terms if isinstance(term.atom, GroupLasso)]
             self._groups_kept = copies_kept(solution, self.groups_, sum(strengths))
-
-    def _norms(self, coef: Any) -> NDArray[np.float64]:
-        return self.groups_.norms(coef)
-
-    def selected_groups(self, names: Sequence[str] | None = None) -> list[SelectedGroup]:
-        """Return the groups that the model keeps, largest norm first, as rows ``(number, name, norm, features)``.
-
-        A group is kept if it has a nonzero weight. With ``solver="sentence_admm"``, a group is kept if its copy of the
-        weights is nonzero, as in the paper, where the weights themselves rarely agree with the copies. ``names`` are
-        other names for the given groups.
-        """
-        check_is_fitted(self)
-        return self._group_rows(self._groups_kept, names)
-
-    def dropped_groups(self, names: Sequence[str] | None = None) -> list[SelectedGroup]:
-        """Return the groups that the model drops, in the same form as ``selected_groups``."""
-        check_is_fitted(self)
-        return self._group_rows(~self._groups_kept, names)
-
-    def _group_rows(self, chosen: NDArray[np.bool_], names: Sequence[str] | None) -> list[SelectedGroup]:
-        norms = self._norms(np.atleast_2d(self.coef_).T)
-        rows = selected_groups(self.groups_, chosen, norms, self._group_numbers, self._feature_labels)
-        if names is None:
-            return rows
-        if self._group_numbers.max(initial=0) >= len(names):
-            raise ValueError(f"names has {len(names)} entries; give one for each group that was passed to the model")
-        return [row._replace(name=names[row.number]) for row in rows]

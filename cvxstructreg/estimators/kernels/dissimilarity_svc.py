@@ -18,9 +18,9 @@ from cvxstructreg.penalties import Dissimilarity, Laplacian, RKHSNorm
 
 
 class DissimilaritySVC(KernelClassifier):
-    """1/l sum_i s_i sum_(j != y_i) (F_ij + 1/(k-1))_+ + lam1 sum_j ||h_j||_K^2 + lam2/|D| sum_(s,t) in D dissimilarity.
+    """1/l sum_i s_i sum_(j != y_i) (F_ij + 1/(k-1))_+ + lam1 sum_j ||h_j||_K^2 + lam2/|D| sum_(s,t) in D c_st d_st.
 
-    The dissimilarity of two rows is sum_j (F_sj + F_tj - (k-2)/(k-1))_+^p. There are k scores F_j = h_j + b_j with
+    The dissimilarity d_st of two rows is sum_j (F_sj + F_tj - (k-2)/(k-1))_+^p. There are k scores F_j = h_j + b_j with
     unpenalised b_j; the scores sum to zero over the classes.
 
     Goldberg, Zhu and Wright, "Dissimilarity in graph-based semi-supervised classification", AISTATS 2007, equation (8):
@@ -34,8 +34,8 @@ class DissimilaritySVC(KernelClassifier):
 
     Parameters
     ----------
-    pairs : sequence of (row, row), optional
-        Dissimilar rows, as row numbers (or ``sample_ids``).
+    pairs : sequence of (row, row) or (row, row, weight), mapping from pairs to weights, or data frame; optional
+        Dissimilar rows, as row numbers (or ``sample_ids``), and their weights c_st, 1 by default.
     lam1, lam2 : float
         Strengths of the norm and of the pairs.
     power : {1, 2}
@@ -84,8 +84,8 @@ class DissimilaritySVC(KernelClassifier):
         The full solution, with the exact problem in ``solution_.problem``.
     graph_ : Graph or None
         The graph on the rows given to ``fit``.
-    pairs_ : array of shape (m, 2)
-        The dissimilar pairs, as row numbers.
+    pairs_, pair_weights_ : arrays of shape (m, 2) and (m,)
+        The dissimilar pairs, as row numbers, and their weights.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -168,7 +168,7 @@ class DissimilaritySVC(KernelClassifier):
             The s_i; those of unlabelled rows are ignored.
         graph : "knn", Graph or square matrix, optional
             Used instead of the parameter ``graph``.
-        pairs : sequence of (row, row), optional
+        pairs : as the parameter, optional
             Used instead of the parameter ``pairs``.
         sample_ids : sequence of n ids, optional
             Names of the rows. Pairs and the nodes of a graph then refer to these names (graph nodes as text). Without
@@ -181,18 +181,19 @@ class DissimilaritySVC(KernelClassifier):
         similar = rows.graph(graph, X, self.graph_options)
         if similar is not None and similar.is_signed:
             raise ValueError("graph has dissimilarity edges (negative weights); pass them as pairs= instead")
-        self.graph_, self.pairs_ = similar, rows.pairs(pairs)
-        return self.pairs_, similar
+        self.graph_ = similar
+        self.pairs_, self.pair_weights_ = rows.pairs(pairs)
+        return self.pairs_, self.pair_weights_, similar
 
     def _problems(self, model: Model, labelled: Labelled, structure: Any) -> list[Problem]:
         lam1, lam2, lam_graph = self._strength("lam1"), self._strength("lam2"), self._strength("lam_graph")
-        pairs, graph = structure
+        pairs, weights, graph = structure
         loss = MulticlassHinge(
             labelled.codes, rows=labelled.rows, sample_weight=labelled.weights, classes=range(labelled.n_classes)
         )
         terms = [(1.0 / float(labelled.weights.sum())) * loss, lam1 * RKHSNorm()]
         if len(pairs):
-            terms.append((lam2 / len(pairs)) * Dissimilarity(pairs, power=self.power))
+            terms.append((lam2 / len(pairs)) * Dissimilarity(pairs, power=self.power, weights=weights))
         if graph is not None:
             terms.append(lam_graph * Laplacian(graph, normalized=self.normalized).on_function())
         return [Problem(model, sum_of_terms(terms))]

@@ -45,9 +45,9 @@ class MixedGraphClassifier(KernelClassifier):
         Which rows are similar (positive weights) or dissimilar (negative ones); "knn" builds the graph from X. Nodes
         are the rows given to ``fit``, in order, or are matched by name with ``sample_ids``. None gives an ordinary
         kernel machine.
-    pairs : sequence of (row, row), optional
-        Dissimilar rows, as row numbers (or ``sample_ids``). They become edges of weight -1 and replace existing edges
-        between the same rows.
+    pairs : sequence of (row, row) or (row, row, weight), mapping from pairs to weights, or data frame; optional
+        Dissimilar rows, as row numbers (or ``sample_ids``). They become edges of minus their weight, 1 by default, and
+        replace existing edges between the same rows.
     lam1, lam2 : float
         Strengths of the norm and of the graph.
     loss : {"hinge", "squared_hinge", "squared", "logistic"}
@@ -97,6 +97,8 @@ class MixedGraphClassifier(KernelClassifier):
         The full solution, with the exact problem in ``solution_.problem``.
     graph_ : Graph or None
         The graph on the rows given to ``fit``, dissimilar pairs included.
+    pairs_, pair_weights_ : arrays of shape (m, 2) and (m,)
+        The dissimilar pairs, as row numbers, and their weights.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -179,7 +181,7 @@ class MixedGraphClassifier(KernelClassifier):
             The s_i; those of unlabelled rows are ignored.
         graph : "knn", Graph or square matrix, optional
             Used instead of the parameter ``graph``.
-        pairs : sequence of (row, row), optional
+        pairs : as the parameter, optional
             Used instead of the parameter ``pairs``.
         sample_ids : sequence of n ids, optional
             Names of the rows. Pairs and the nodes of a graph then refer to these names (graph nodes as text). Without
@@ -190,12 +192,12 @@ class MixedGraphClassifier(KernelClassifier):
 
     def _structure(self, X: Any, rows: Rows, graph: Any, pairs: Any) -> Graph | None:
         similar = rows.graph(graph, X, self.graph_options)
-        dissimilar = rows.pairs(pairs)
+        dissimilar, weights = rows.pairs(pairs)
         if len(dissimilar):
             from cvxstructreg.graphs import mixed_graph
 
-            similar = mixed_graph(similar or Graph(np.zeros((rows.count, rows.count))), dissimilar)
-        self.graph_ = similar
+            similar = mixed_graph(similar or Graph(np.zeros((rows.count, rows.count))), dissimilar, weights)
+        self.graph_, self.pairs_, self.pair_weights_ = similar, dissimilar, weights
         return self.graph_
 
     def _problems(self, model: Model, labelled: Labelled, structure: Graph | None) -> list[Problem]:

@@ -53,6 +53,8 @@ class StructuredClassifier(GenericPenalty, LinearClassifier):
     coef_ : array of shape (1, d), or (k, d) for k scores
     intercept_ : array of shape (1,) or (k,)
     classes_ : array of the class labels
+    groups_, graph_ : Groups or None, Graph or None
+        The first groups and the first graph of the penalty, over the columns of X.
     objective_, certificate_, solution_, n_iter_
         The objective above at the fitted point, a bound on how far it is above the optimum, the full solution (with the
         exact problem in ``solution_.problem``; a tuple with one problem for each class) and the number of iterations.

@@ -19,6 +19,7 @@ from cvxstructreg.losses import (
     Logistic,
     MulticlassHinge,
     Multinomial,
+    MultiTask,
     Poisson,
     Quantile,
     Squared,
@@ -86,6 +87,7 @@ REGRESSION: dict[str, RegressionLoss] = {
     "poisson": RegressionLoss(Poisson, (), _exp, _d2_deviance(1.0)),
     "gamma": RegressionLoss(Gamma, (), _exp, _d2_deviance(2.0)),
     "tweedie": RegressionLoss(Tweedie, ("power",), _exp, _d2_deviance(None)),
+    "multi_task": RegressionLoss(MultiTask, ("task_weight",), _identity, _r2),
     "cox": RegressionLoss(Cox, ("ties",), _identity, _concordance),
 }
 CLASSIFICATION: dict[str, ClassLoss] = {

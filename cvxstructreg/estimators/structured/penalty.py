@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -45,6 +46,14 @@ def penalty_terms(penalty: Any, columns: Columns) -> list[Term]:
                 "csr.Problem for losses and penalties on the scores, or MixedGraphClassifier for graphs of rows"
             )
     return [replace(term, atom=_aligned(term.atom, columns)) for term in objective.terms]
+
+
+def structure_of(terms: Sequence[Term]) -> tuple[Groups | None, Graph | None]:
+    """Return the groups of the first term that has some, and the graph of the first term that has one."""
+    atoms: list[Any] = [term.atom for term in terms]
+    groups = [atom.groups for atom in atoms if isinstance(getattr(atom, "groups", None), Groups)]
+    graphs = [atom.graph for atom in atoms if isinstance(getattr(atom, "graph", None), Graph)]
+    return (groups[0] if groups else None), (graphs[0] if graphs else None)
 
 
 def as_objective(penalty: Any, columns: Columns) -> Objective:

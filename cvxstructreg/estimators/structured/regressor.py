@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -11,12 +11,14 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from cvxstructreg.core.loss import Loss
+from cvxstructreg.core.solution import Solution
 from cvxstructreg.estimators.linear import LinearRegressor, TrainingData
 from cvxstructreg.estimators.row_blocks import as_row_blocks
 from cvxstructreg.estimators.sample_weights import checked_column
 from cvxstructreg.estimators.structured.base import GenericPenalty
 from cvxstructreg.estimators.structured.loss_table import CLASSIFICATION, REGRESSION, RegressionLoss, named_loss
 from cvxstructreg.estimators.structured.survival import time_and_event
+from cvxstructreg.losses import MultiTask
 
 
 class StructuredRegressor(GenericPenalty, LinearRegressor):
@@ -30,14 +32,17 @@ class StructuredRegressor(GenericPenalty, LinearRegressor):
         ``lambda w: cp.norm_inf(w)``. A function of the column names returns atoms, for penalties that need the columns:
         ``lambda names: csr.GroupLasso(groups_of(names))``; after :class:`cvxstructreg.TextStructure` also one of names
         and structure, ``lambda names, groups: csr.GroupLasso(groups)``. None is ``csr.Ridge()``.
-    loss : {"squared", "absolute", "quantile", "huber", "poisson", "gamma", "tweedie", "cox"}
+    loss : {"squared", "absolute", "quantile", "huber", "poisson", "gamma", "tweedie", "multi_task", "cox"}
         The loss, a sum over rows; see the class of that name, such as :class:`cvxstructreg.Poisson`. "poisson", "gamma"
         and "tweedie" predict means exp(x'w + b). "cox" is the proportional hazards model: it predicts logarithms of
-        relative risks and has no intercept.
+        relative risks and has no intercept. "multi_task" is the squared loss of several outputs, with a column of y for
+        each. Group norms are over all outputs: ``csr.GroupLasso(csr.Groups.singletons(d))`` selects features for all.
     quantile, delta, power : float
         Parameters of the losses "quantile" (in (0, 1)), "huber" (in the units of y) and "tweedie" (in (1, 2)).
     ties : {"breslow", "efron"}
         How "cox" treats events at the same time.
+    task_weight : array of k positive numbers, optional
+        Factors of the outputs of "multi_task", such as 1 / variance; ones by default.
     missing : {"error", "ignore"}
         What to do with names in graphs and groups that are not columns of X.
     fit_intercept : bool
@@ -48,8 +53,10 @@ class StructuredRegressor(GenericPenalty, LinearRegressor):
 
     Attributes
     ----------
-    coef_ : array of shape (d,)
-    intercept_ : float
+    coef_ : array of shape (d,), or (k, d) for k outputs
+    intercept_ : float, or array of k numbers
+    groups_, graph_ : Groups or None, Graph or None
+        The first groups and the first graph of the penalty, over the columns of X.
     objective_, certificate_, solution_, n_iter_
         The objective above at the fitted point, a bound on how far it is above the optimum, the full solution (with the
         exact problem in ``solution_.problem``) and the number of iterations.
@@ -92,6 +99,7 @@ class StructuredRegressor(GenericPenalty, LinearRegressor):
         delta: float = 1.345,
         power: float = 1.5,
         ties: str = "breslow",
+        task_weight: Any = None,
         missing: str = "error",
         fit_intercept: bool = True,
         solver: str = "auto",
@@ -106,6 +114,7 @@ class StructuredRegressor(GenericPenalty, LinearRegressor):
         self.delta = delta
         self.power = power
         self.ties = ties
+        self.task_weight = task_weight
         self.missing = missing
         self.fit_intercept = fit_intercept
         self.solver = solver
@@ -130,14 +139,14 @@ class StructuredRegressor(GenericPenalty, LinearRegressor):
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n, d)
-        y : array of n numbers
+        y : array of n numbers, or of shape (n, k) for ``loss="multi_task"``
             For ``loss="cox"`` a structured array of (event, time), an array of two columns (time, event), or a data
             frame with these columns.
         sample_weight : array of n numbers, optional
             The s_i.
         penalty : sum of atoms or function, optional
             Used instead of the parameter ``penalty``.
-        offset : array of n numbers, optional
+        offset : array of n numbers, or of shape (n, k) for k outputs; optional
             The o_i: scores that are known in advance. Predictions take an offset of their own.
         exposure : array of n positive numbers, optional
             For ``loss="poisson"``: the time or population in which each count was observed.
@@ -158,19 +167,44 @@ class StructuredRegressor(GenericPenalty, LinearRegressor):
     def _has_intercept(self) -> bool:
         return super()._has_intercept() and not self._loss.make.ignores_constants
 
+    @property
+    def _several(self) -> bool:
+        """Whether the loss is of several outputs."""
+        return self._loss.make is MultiTask
+
+    def __sklearn_tags__(self) -> Any:
+        """Declare that "multi_task" needs a column of targets for each output."""
+        tags = super().__sklearn_tags__()
+        if self.loss in REGRESSION and self._several:
+            tags.target_tags.multi_output, tags.target_tags.single_output = True, False
+        return tags
+
     def _checked_rows(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-        if self._loss.make.ignores_constants:
-            if as_row_blocks(X) is not None:
-                raise TypeError(
-                    "loss='cox' compares all rows with each other; data in blocks of rows are not supported"
-                )
-            if y is None:
-                raise ValueError("y is missing: loss='cox' needs times and events")
-            target = time_and_event(y)
-            X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
-            check_consistent_length(X, target)
-            return X, target
-        return super()._checked_rows(X, y)
+        if not self._loss.make.ignores_constants and not self._several:
+            shape = np.asarray(y).shape
+            if len(shape) == 2 and shape[1] > 1:
+                raise ValueError(f"y must be a 1d array, got shape {shape}; loss='multi_task' is for several outputs")
+            return super()._checked_rows(X, y)
+        if as_row_blocks(X) is not None:
+            raise TypeError(f"loss={self.loss!r} does not support data in blocks of rows; use a matrix in memory")
+        if self._several:
+            checked: tuple[Any, NDArray[Any]] = validate_data(
+                self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True, multi_output=True
+            )
+            return checked
+        if y is None:
+            raise ValueError("y is missing: loss='cox' needs times and events")
+        target = time_and_event(y)
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64)
+        check_consistent_length(X, target)
+        return X, target
+
+    def _keep_weights(self, solutions: Sequence[Solution]) -> None:
+        if not self._several:
+            return super()._keep_weights(solutions)
+        (solution,) = solutions
+        self.coef_ = np.ascontiguousarray(solution.coef.reshape(solution.coef.shape[0], -1).T)
+        self.intercept_ = np.atleast_1d(solution.intercept)
 
     def _losses(self, data: TrainingData) -> list[Loss]:
         entry = self._loss
@@ -193,9 +227,9 @@ class StructuredRegressor(GenericPenalty, LinearRegressor):
 
     def predict(self, X: Any, offset: Any = None, exposure: Any = None) -> Any:
         """Return x'w + b + o, its exponential for "poisson" (times the exposure), "gamma" and "tweedie"."""
-        scores = self._scores(X)[:, 0]
+        scores = self._scores(X) if self._several else self._scores(X)[:, 0]
         known = checked_column(offset, scores, "offset")
-        means = self._loss.link(scores if known is None else scores + known.reshape(-1))
+        means = self._loss.link(scores if known is None else scores + known.reshape(scores.shape))
         if exposure is None:
             return means
         self._require_loss("exposure", "poisson")
