@@ -54,7 +54,7 @@ BAD = [
     (MixedGraphClassifier(kernel=lambda A, B: A), "must be a matrix of shape"),
     (MixedGraphClassifier(kernel="precomputed"), "square matrix"),
     (MixedGraphClassifier(pairs=[(0, 99)]), "pairs contain 1 row not among the 30 rows of X"),
-    (MixedGraphClassifier(pairs=[(0, 1, 2)]), "two rows each"),
+    (MixedGraphClassifier(pairs=[(0,)]), "two rows each"),
     (DissimilaritySVC([(0, 0)]), "itself"),
     (DissimilaritySVC(power=3, pairs=[(0, 1)]), "power"),
     (DissimilaritySVC(graph=Graph.from_edges([(0, 1)], [-1.0], n_nodes=30)), "pass them as pairs="),

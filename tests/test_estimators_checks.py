@@ -34,7 +34,7 @@ def check_name(check):
 
 
 def instances():
-    """Every estimator with default parameters but the tolerance; some also with all rows labelled or several outputs."""
+    """Every estimator with default parameters but the tolerance; some also with all rows labelled, or many outputs."""
     for name in estimators.__all__:
         estimator = getattr(estimators, name)
         options = SHORT if name.endswith("CV") else {"tol": TIGHT_KERNEL} if name in SEMI_SUPERVISED else {}

@@ -34,7 +34,8 @@ def target(name, X):
     if name == "cox":
         time = rng.exponential(np.exp(-score))
         return np.column_stack([np.minimum(time, 1.5), time < 1.5])
-    return score + 0.3 * rng.normal(size=len(X))
+    numbers = score + 0.3 * rng.normal(size=len(X))
+    return np.column_stack([numbers, score - X[:, 2]]) if name == "multi_task" else numbers
 
 
 def loss_of(name, y, **options):
@@ -54,8 +55,8 @@ def test_every_loss_is_the_problem_written_by_hand(name, X):
     slack = model.certificate_.gap + reference.certificate.gap + 1e-9
     assert abs(model.objective_ - reference.objective) <= slack
     assert model.score(X, y) > 0.2
-    assert model.predict(X).shape == (60,)
-    scores = X @ model.coef_ + model.intercept_
+    assert model.predict(X).shape == ((60, 2) if name == "multi_task" else (60,))
+    scores = X @ model.coef_.T + model.intercept_
     np.testing.assert_allclose(model.predict(X), np.exp(scores) if name in ("poisson", "gamma", "tweedie") else scores)
 
 
