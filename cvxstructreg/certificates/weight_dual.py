@@ -14,11 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from cvxstructreg.certificates.balanced_points import NEGLIGIBLE, balanced_points
 from cvxstructreg.certificates.dual_point import NO_PROOF, Proof, best, dual_of
 from cvxstructreg.certificates.quadratic_conjugate import excess_cost
 from cvxstructreg.certificates.score_dual import ScoreDual, cost_of, dual_point, largest_factor, score_unit
 from cvxstructreg.certificates.shifted_scores import shifted, stepped
-from cvxstructreg.forms.normal_form import NormalForm
+from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
 from cvxstructreg.forms.row_selection import COMPILE_FROM, picks_rows, touch_once
 from cvxstructreg.numerics.arrays import Array
@@ -40,15 +41,11 @@ SWEEPS_AT_ONCE = 5
 SLOW = 0.9
 #: Up to this many entries of the dual points, projections are tried after the sweeps.
 SMALL_STACK = 2_000
-#: An excess below this part of the L1 strengths is not worth a search.
-NEGLIGIBLE = 1e-10
 #: Projections end when CHECK_EVERY steps leave more than the part STALLED of the excess. Spreading the excess is tried
 #: after SPREAD_EVERY steps.
 CHECK_EVERY, STALLED, SPREAD_EVERY = 100, 0.99, 20
 #: An excess of up to this many times the round-off is dropped, and its effect is subtracted from the bound.
 DROPPED = 30.0
-#: A substitute for a missing ridge during the search for dual points, relative to the ratio of dual to primal scale.
-SMALL_RIDGE = 1e-3
 #: Scaled dual points are shrunk by this much more, to be feasible despite round-off.
 JUST_INSIDE = 1e-15
 
@@ -72,7 +69,10 @@ class WeightDual:
         self.noise = UNIT * parts.column_norms[:, None] * sizes  # the round-off in the pull
         for scaled in parts.weight_forms:  # and in the gradients of quadratic terms
             self.noise += scaled.grad_noise(start.theta)
-        self.points = [dual_point(piece, start.theta, dual.get(piece.number)) for piece in parts.weight_pieces]
+        if parts.weight_pieces:
+            self.enough = self._enough(*known)  # an excess, relative to the L1 strengths
+            self.payable = self.enough * abs(known[0])  # the cost of an excess that ridges take
+        self.points = self._first_points(dual)
         self.taken = self._sum(self.points)
         if self.points:  # and in the part absorbed by the pieces
             size = float(np.sqrt(sum(float(np.vdot(q, q)) for q in self.points)))
@@ -81,9 +81,7 @@ class WeightDual:
         # sweeps are expensive on many groups; a caller with a dual point has already done them
         self.large = sum(q.size for q in self.points) >= COMPILE_FROM
         given = all(piece.number in dual for piece in parts.weight_pieces)
-        if self.points:
-            self.enough = self._enough(*known)  # an excess, relative to the L1 strengths
-            self.payable = self.enough * abs(known[0])  # the cost of an excess that ridges take
+        if self.points and self._matters(self._excess(1.0, self.taken)[1]):
             self._search(1 if self.large and given else sweeps)
 
     def _enough(self, objective: float, tol: float) -> float:
@@ -91,6 +89,23 @@ class WeightDual:
         gap = objective + self.quadratic + self.start.cost(self.parts)  # for a dual point without excess
         part = gap / abs(objective) if np.isfinite(gap) and objective else 0.0
         return max(NEGLIGIBLE, 0.1 * tol, 0.1 * part, 0.9 * tol - part)
+
+    def _first_points(self, dual: Dual) -> list[Array]:
+        """The given dual points, or subgradients; a norm that is the only term beside ridges takes all that is left."""
+        pieces = self.parts.weight_pieces
+        if len(pieces) == 1 and pieces[0].K is None and self.parts.separable is None and self._all_norms():
+            return [self._nearest(pieces[0])]
+        return [dual_point(piece, self.start.theta, dual.get(piece.number)) for piece in pieces]
+
+    def _nearest(self, piece: Piece) -> Array:
+        """A dual point of the only piece near ``left``: scaled into the dual ball if that is good enough."""
+        size = float(piece.atom.dual_norm(self.left)) / piece.scale
+        if size <= 1.0:
+            return self.left
+        scaled = self.left * ((1.0 - JUST_INSIDE) / size)
+        if np.isfinite(size) and not self._matters(self._excess(1.0, scaled)[1]):
+            return scaled
+        return piece.prox_conj(self.left, 1.0)[0]
 
     def _sum(self, points: list[Array]) -> Array:
         """sum_t K_t'q_t."""
@@ -122,7 +137,7 @@ class WeightDual:
         """
         if self.unscaled is not None and self.unscaled[0] is taken and s == 1.0:
             return self.unscaled[1]
-        left = self.left - taken if self.points else self.left
+        left = self.left - taken if self.parts.weight_pieces else self.left
         left = left if s == 1.0 else s * left
         absorbed = self.parts.separable.absorb(left) if self.parts.separable is not None else np.zeros_like(left)
         excess = left - absorbed
@@ -229,7 +244,8 @@ class WeightDual:
     def _spread_enough(self) -> bool:
         """Spread the excess over the pieces, if the bound is then good enough."""
         simple = not self.large and self.parts.separable is None and self._all_norms()
-        spread = self._spread(self._stuck(self._sum(self.points))) if simple else None
+        stuck = self._stuck(self._sum(self.points)) if simple else None
+        spread = None if stuck is None or not stuck.any() else self._spread(stuck)
         if spread is None:
             return False
         taken, (objective, tol) = self._sum(spread), self.known
@@ -251,7 +267,7 @@ class WeightDual:
         elif self._all_norms():
             self._project(sweeps)
         else:
-            self._balance(sweeps)
+            self.points = balanced_points(self.parts, self.start.theta, self.left, self.points, sweeps)
         self.taken = self._sum(self.points)
 
     def _all_norms(self) -> bool:
@@ -268,8 +284,7 @@ class WeightDual:
         """Accelerated projected gradient steps on 1/2 ||excess||^2 over the dual points."""
         pieces = self.parts.weight_pieces
         if len(pieces) == 1 and pieces[0].K is None and self.parts.separable is None:
-            self.points = [pieces[0].prox_conj(self.left, 1.0)[0]]  # the nearest point in a single step
-            return
+            return  # the first point is the nearest one
         trial, momentum, best, last = self.points, Momentum(self.points), np.inf, np.inf
         for count in range(sweeps):
             if deadline.passed():
@@ -293,47 +308,6 @@ class WeightDual:
             ]
             ahead = zip(pieces, momentum.ahead(trial, moved), strict=True)
             trial = [piece.prox_conj(q, 1.0)[0] for piece, q in ahead]  # so that every trial point is feasible
-
-    def _balance(self, sweeps: int) -> None:
-        """Accelerated proximal gradient steps on the cost of the dual points plus the cost of the excess.
-
-        The conjugate of a piece that is not a norm has a cost. It is weighed against the cost of the excess x, <theta,
-        x> + ||x||^2 / (4 ridge), where L1 terms absorb any part of x within their strengths.
-        """
-        pieces, theta = self.parts.weight_pieces, self.start.theta
-        if len(pieces) == 1 and pieces[0].K is None and cost_of(pieces[0], self.left, 1.0) < np.inf:
-            self.points = [self.left]
-            return
-        ridge = self.parts.ridge
-        least = float(ridge.min())
-        points = stepped(self.parts, theta, self.left)
-        if points is not None:
-            self.points = points
-            return
-        size = float(np.linalg.norm(self.left))
-        if size == 0.0:  # nothing to absorb, or so little that its square underflows
-            self.points = [np.zeros_like(q) for q in self.points]
-            return
-        if least <= 0.0:  # use a small ridge; the remaining excess is distributed or scaled away later
-            least = SMALL_RIDGE * size / (float(np.linalg.norm(theta)) or 1.0)
-        step = 2.0 * least / (self.parts.piece_norm or 1.0)
-        weights = 0.0 if self.parts.separable is None else self.parts.separable.weights
-        trial, momentum = self.points, Momentum(self.points)
-        for _ in range(sweeps):
-            if deadline.passed():
-                break
-            left = self.left - self._sum(trial)
-            excess = np.clip(-2.0 * least * theta, left - weights, left + weights)
-            slope = theta + excess / (2.0 * least)
-            moved = [
-                piece.prox_conj(q + step * piece.forward(slope), step)[0]
-                for piece, q in zip(pieces, trial, strict=True)
-            ]
-            change = sum(float(np.sum((m - t) ** 2)) for m, t in zip(moved, trial, strict=True))
-            trial = momentum.ahead(trial, moved)
-            if change <= (NEGLIGIBLE * size) ** 2:
-                break
-        self.points = [piece.into_domain(q) for piece, q in zip(pieces, momentum.points, strict=True)]
 
     def _sweep(self, sweeps: int) -> bool:
         """Sweep over the blocks of the pieces, if all pieces support it; return whether the search is done."""

@@ -55,6 +55,8 @@ class Loss(Atom):
     ignores_constants: ClassVar[bool] = False
     #: Whether the second derivative is the same everywhere.
     has_constant_curvature: ClassVar[bool] = False
+    #: Whether the second derivative jumps at some scores, as that of the squared hinge at the margin.
+    has_curvature_jumps: ClassVar[bool] = False
     #: The class of the same loss without offset; None for a class without offset.
     plain_class: ClassVar[type[Loss] | None] = None
 

@@ -42,6 +42,8 @@ class Huber(ResidualLoss):
         "summed over rows (not averaged), h(r) = r^2 / 2 up to |r| = delta, delta |r| - delta^2 / 2 beyond"
     )
 
+    has_curvature_jumps: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         delta = real_number(self.delta, "delta")
         if not 0.0 < delta < np.inf:

@@ -31,6 +31,7 @@ class SquaredHinge(BinaryLoss):
 
     formula: ClassVar[str] = "sum_i s_i ((1 - y_i f_i)_+)^2"
     convention: ClassVar[str] = "summed over rows (not averaged), no factor 1/2, y in {-1, +1}"
+    has_curvature_jumps: ClassVar[bool] = True
 
     def expr(self, z: cp.Expression) -> cp.Expression:
         """The definition."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.core.loss import Loss
@@ -30,10 +31,15 @@ class Intervals:
     upper: Array
     offset: Array
 
-    @property
+    @cached_property
+    def finite(self) -> NDArray[np.bool_]:
+        """Where both ends are finite."""
+        return np.isfinite(self.lower) & np.isfinite(self.upper)
+
+    @cached_property
     def is_bounded(self) -> bool:
         """Whether f is finite everywhere: bounds on z have unbounded multipliers."""
-        return bool(np.isfinite(self.lower).all() and np.isfinite(self.upper).all())
+        return bool(self.finite.all())
 
     @property
     def size(self) -> float:
@@ -50,6 +56,8 @@ class Intervals:
         """f(z), without the entries whose multipliers are unbounded."""
         z = z - self.offset
         ends = np.where(z > 0, self.upper, self.lower)
+        if self.is_bounded:
+            return float(np.vdot(ends, z))
         return float(np.sum(np.where(np.isfinite(ends), ends, 0.0) * z))
 
     def slopes(self, u: Array) -> tuple[Array, Array | None]:

@@ -23,12 +23,20 @@ from cvxstructreg.forms.centred_hinge import centred
 from cvxstructreg.forms.normal_form import Piece
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
-from cvxstructreg.solvers.general.dual_sets import Balls, DualSet, dual_set_of, sets_of_separable, without_offset
+from cvxstructreg.solvers.general.dual_sets import (
+    Balls,
+    DualSet,
+    Intervals,
+    dual_set_of,
+    sets_of_separable,
+    without_offset,
+)
 from cvxstructreg.solvers.general.newton_matrix import (
     ActiveRows,
     CoupledHessian,
     Hessians,
     SparseRows,
+    add_rough,
     add_row_hessians,
 )
 
@@ -57,6 +65,13 @@ class RoughTerm:
     def sparse_rows(self) -> SparseRows:
         """For a term of the weights, the products of its rows."""
         return SparseRows(self.rows)
+
+    @cached_property
+    def block_places(self) -> tuple[np.ndarray, np.ndarray]:
+        """For balls: the row of each entry of K, and the place of its column and block in a table of all of these."""
+        assert isinstance(self.dual_set, Balls)
+        row = np.repeat(np.arange(self.rows.shape[0]), np.diff(self.rows.indptr))
+        return row, self.rows.indices.astype(np.int64) * len(self.dual_set.radii) + self.dual_set.owner[row]
 
     @cached_property
     def squares(self) -> Any:
@@ -89,9 +104,9 @@ class RoughTerm:
     def complementarity(self, z: Array, p: Array) -> float:
         """f(z) - <p, z - o>, and |<p, z - o>| for bounds, which z may miss."""
         products, found = p * (z - self.dual_set.offset), self.dual_set.value(z)
-        if isinstance(self.dual_set, Balls):
+        if isinstance(self.dual_set, Balls) or self.dual_set.is_bounded:
             return abs(found - float(products.sum()))
-        finite = np.isfinite(self.dual_set.lower) & np.isfinite(self.dual_set.upper)
+        finite = self.dual_set.finite
         return abs(found - float(products[finite].sum())) + float(np.abs(products[~finite]).sum())
 
     def dual(self, p: Array) -> Array:
@@ -200,7 +215,7 @@ class AugmentedLagrangian:
             rows.append(term.hessians(z))
             term.added_to(H, rows[-1])
         for rough, u in zip(self.rough, state.arguments, strict=True):
-            _add_rough(H, rough, u)
+            add_rough(H, rough, u)
         return H.reshape(D * k, D * k), rows
 
     def slope(self, at: State, step: Step, s: float) -> float:
@@ -208,9 +223,40 @@ class AugmentedLagrangian:
         total = step.quadratic_slope + s * step.quadratic_curvature
         for term, z, dz in zip(self.smooth, at.smooth_scores, step.smooth_scores, strict=True):
             total += float(np.vdot(term.grad(z + s * dz), dz))
-        for rough, z, dz in zip(self.rough, at.images, step.images, strict=True):
-            total += float(np.vdot(rough.multiplier(z + s * dz), dz))
+        with np.errstate(over="ignore"):
+            if self.intervals:
+                u, sigma_dz, dz, lower, upper = step.along_intervals
+                total += float(np.dot(np.minimum(np.maximum(u + s * sigma_dz, lower), upper), dz))
+            for number in self.balls:
+                total += float(
+                    np.vdot(
+                        self.rough[number].multiplier(at.images[number] + s * step.images[number]), step.images[number]
+                    )
+                )
         return total
+
+    @cached_property
+    def intervals(self) -> list[int]:
+        """The numbers of the rough terms whose sets are intervals."""
+        return [number for number, term in enumerate(self.rough) if isinstance(term.dual_set, Intervals)]
+
+    @cached_property
+    def balls(self) -> list[int]:
+        """The numbers of the other rough terms."""
+        return [number for number, term in enumerate(self.rough) if not isinstance(term.dual_set, Intervals)]
+
+    @cached_property
+    def interval_ends(self) -> tuple[Array, Array]:
+        """The ends of all intervals, one after the other."""
+        sets = [self.rough[number].dual_set for number in self.intervals]
+        shapes = [self.rough[number].q.shape for number in self.intervals]
+        lower, upper = (
+            np.concatenate(
+                [np.broadcast_to(getattr(s, end), shape).reshape(-1) for s, shape in zip(sets, shapes, strict=True)]
+            )
+            for end in ("lower", "upper")
+        )
+        return lower, upper
 
 
 class SmoothTerm:
@@ -218,7 +264,7 @@ class SmoothTerm:
 
     def __init__(self, piece: Piece, rows: Any, of_scores: bool = True) -> None:
         self.piece, self.rows, self.of_scores = piece, rows, of_scores
-        self._last: tuple[Array, Array] | None = None  # the last Hessians of the rows, and of x
+        self._last: tuple[Array, Array | None] | None = None  # the last Hessians of the rows, and of x if known
 
     @cached_property
     def squares(self) -> Any:
@@ -241,11 +287,16 @@ class SmoothTerm:
         if isinstance(hessians, CoupledHessian):
             hessians.add_to(H, self.rows)
             return
-        if self._last is None or not np.array_equal(self._last[0], hessians):
+        same = self._last is not None and np.array_equal(self._last[0], hessians)
+        matrix = self._last[1] if self._last is not None and same else None
+        if matrix is None and (same or hessians.ndim == 2):  # for several outputs it is seldom the same
             matrix = np.zeros_like(H)
             add_row_hessians(matrix, self.rows, hessians)
-            self._last = hessians, matrix
-        H += self._last[1]
+        self._last = hessians, matrix
+        if matrix is None:
+            add_row_hessians(H, self.rows, hessians)
+        else:
+            H += matrix
 
 
 class State:
@@ -280,12 +331,22 @@ class Step:
 
     def __init__(self, at: State, dx: Array) -> None:
         function = at.function
-        self.dx = dx
+        self.dx, self.at = dx, at
         self.smooth_scores = [np.asarray(term.rows @ dx) for term in function.smooth]
         self.images = [term.forward(dx) for term in function.rough]
         product = function.quadratic @ dx
         self.quadratic_slope = float(np.vdot(at.quadratic_grad, dx))
         self.quadratic_curvature = float(np.vdot(dx, product))
+
+    @cached_property
+    def along_intervals(self) -> tuple[Array, Array, Array, Array, Array]:
+        """Of all terms with intervals, flat: the arguments, their changes, the images, and the ends."""
+        numbers, rough = self.at.function.intervals, self.at.function.rough
+        u = np.concatenate([self.at.arguments[number].reshape(-1) for number in numbers])
+        dz = np.concatenate([self.images[number].reshape(-1) for number in numbers])
+        with np.errstate(over="ignore"):
+            scaled = np.concatenate([rough[number].sigma * self.images[number].reshape(-1) for number in numbers])
+        return u, scaled, dz, *self.at.function.interval_ends
 
 
 def is_smooth(piece: Piece, k: int) -> bool:
@@ -319,45 +380,6 @@ def centred_blocks(diagonal: Array) -> Array:
     k = diagonal.shape[1]
     C = np.eye(k) - 1.0 / k
     return np.asarray(np.einsum("ab,ib,bc->iac", C, diagonal, C, optimize=True))
-
-
-def _add_rough(H: Array, term: RoughTerm, argument: Array) -> None:
-    """Add sigma K'JK, J the derivative of the projection."""
-    diagonal, units = term.dual_set.slopes(argument)
-    k = len(H)
-    if term.of_scores and units is not None:  # without the negative part, which is seldom large
-        add_row_hessians(H, term.rows, (term.sigma * diagonal)[:, :, None] * np.eye(k))
-        return
-    if term.of_scores:
-        mixing = np.eye(k) - 1.0 / k if term.centred else np.eye(k)
-        for a, active in enumerate(term.active_rows):
-            shares = term.sigma * np.outer(mixing[a], mixing[a])
-            matrix = active.of(diagonal[:, a] > 0)
-            for b, c in zip(*np.nonzero(shares), strict=True):
-                H[b, :, c, :] += shares[b, c] * matrix
-        return
-    for a in range(k):
-        term.sparse_rows.add_to(H, term.sigma * diagonal[:, a], a)
-    if units is not None and units.any():
-        assert isinstance(term.dual_set, Balls)
-        _subtract_units(H, term.rows, np.sqrt(term.sigma) * units, term.dual_set)
-
-
-def _subtract_units(H: Array, K: Any, roots: Array, balls: Balls) -> None:
-    """Subtract K'vv'K for the part v of ``roots`` in each block."""
-    k, D = H.shape[:2]
-    blocks = np.flatnonzero(np.bincount(balls.owner, roots.any(axis=1), len(balls.radii)))
-    position = np.full(len(balls.radii), -1)
-    position[blocks] = np.arange(blocks.size)
-    inside = np.flatnonzero(position[balls.owner] >= 0)
-    where = position[balls.owner[inside]]
-    U = np.zeros((k, D, blocks.size))
-    part = K[inside].T.tocsr()
-    for a in range(k):
-        spread = sp.csr_array((roots[inside, a], where, np.arange(inside.size + 1)), shape=(inside.size, blocks.size))
-        U[a] = (part @ spread).toarray()
-    flat = U.reshape(k * D, -1)
-    H -= (flat @ flat.T).reshape(H.shape)
 
 
 LineFunction = Callable[[float], float]

@@ -8,15 +8,23 @@ one pattern.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.solvers.general.dual_sets import Balls
+
+if TYPE_CHECKING:
+    from cvxstructreg.solvers.general.lagrangian import RoughTerm
 
 #: Updates of the matrix of active rows before it is computed anew, so that round-off does not build up.
 MOST_UPDATES = 50
+#: Rows without weight are left out if at least this part of all rows is.
+FEW = 0.9
+#: A sum below this part of its terms is round-off.
+EQUAL = 1e-14
 
 
 class ActiveRows:
@@ -104,18 +112,84 @@ def bent(hessians: Hessians, dz: Array) -> Array:
 
 
 def add_row_hessians(H: Array, rows: Array, hessians: Array) -> None:
-    """H[a, :, b, :] += rows'diag(h_ab) rows."""
+    """H[a, :, b, :] += rows'diag(h_ab) rows, which is symmetric.
+
+    If every row of every h sums to zero (the loss sees only differences between outputs), the diagonal blocks are minus
+    the sums of the others.
+    """
     if hessians.ndim == 2:
-        used = np.flatnonzero(hessians[:, 0])
-        roots = rows[used] * np.sqrt(hessians[used])
-        H[0, :, 0, :] += roots.T @ roots
+        H[0, :, 0, :] += weighted_gram(rows, hessians[:, 0])
         return
     k = hessians.shape[1]
+    differences = bool(np.max(np.abs(hessians.sum(axis=2)), initial=0.0) <= EQUAL * np.max(hessians, initial=0.0))
     for a in range(k):
-        for b in range(a + 1):
-            weights = hessians[:, a, b]
-            used = np.flatnonzero(weights)
-            block = (rows[used] * weights[used, None]).T @ rows[used]
+        for b in range(a):
+            if not hessians[:, a, b].any():
+                continue
+            block = weighted_gram(rows, hessians[:, a, b])
             H[a, :, b, :] += block
-            if a != b:
-                H[b, :, a, :] += block.T
+            H[b, :, a, :] += block
+            if differences:
+                H[a, :, a, :] -= block
+                H[b, :, b, :] -= block
+        if not differences:
+            H[a, :, a, :] += weighted_gram(rows, hessians[:, a, a])
+
+
+def weighted_gram(rows: Array, weights: Array) -> Array:
+    """rows'diag(weights) rows; half the work if all weights have the same sign."""
+    used = np.flatnonzero(weights)
+    if used.size < FEW * len(weights):
+        rows, weights = rows[used], weights[used]
+    if np.all(weights >= 0.0):
+        roots = rows * np.sqrt(weights)[:, None]
+        return roots.T @ roots
+    if np.all(weights <= 0.0):
+        roots = rows * np.sqrt(-weights)[:, None]
+        return -(roots.T @ roots)
+    return (rows * weights[:, None]).T @ rows
+
+
+def add_rough(H: Array, term: RoughTerm, argument: Array) -> None:
+    """Add sigma K'JK, J the derivative of the projection."""
+    diagonal, units = term.dual_set.slopes(argument)
+    k = len(H)
+    if term.of_scores and units is not None:  # without the negative part, which is seldom large
+        add_row_hessians(H, term.rows, (term.sigma * diagonal)[:, :, None] * np.eye(k))
+        return
+    if term.of_scores:
+        matrices = [active.of(diagonal[:, a] > 0) for a, active in enumerate(term.active_rows)]
+        _add_active(H, term.sigma, matrices, term.centred)
+        return
+    for a in range(k):
+        term.sparse_rows.add_to(H, term.sigma * diagonal[:, a], a)
+    if units is not None and units.any():
+        assert isinstance(term.dual_set, Balls)
+        _subtract_units(H, term, np.sqrt(term.sigma) * units, len(term.dual_set.radii))
+
+
+def _add_active(H: Array, sigma: float, matrices: list[Array], is_centred: bool) -> None:
+    """Add sigma times the matrix of each output to its block; or, for centred scores, to all blocks by C's rows."""
+    if not is_centred:
+        for a, matrix in enumerate(matrices):
+            H[a, :, a, :] += sigma * matrix
+        return
+    k, D = H.shape[:2]
+    C = np.eye(k) - 1.0 / k
+    shares = np.einsum("ab,ac->bca", C, C).reshape(k * k, k)
+    blocks = (sigma * shares) @ np.stack(matrices).reshape(k, D * D)
+    H += blocks.reshape(k, k, D, D).transpose(0, 2, 1, 3)
+
+
+def _subtract_units(H: Array, term: RoughTerm, roots: Array, n_blocks: int) -> None:
+    """Subtract K'vv'K for the part v of ``roots`` in each block."""
+    k, D = H.shape[:2]
+    row, place = term.block_places
+    used = np.zeros(n_blocks, dtype=bool)
+    U = np.empty((k, D, n_blocks))
+    for a in range(k):
+        weights = term.rows.data * roots[row, a]
+        U[a] = np.bincount(place, weights, minlength=D * n_blocks).reshape(D, n_blocks)
+        used |= U[a].any(axis=0)
+    flat = U[:, :, used].reshape(k * D, -1)
+    H -= (flat @ flat.T).reshape(H.shape)

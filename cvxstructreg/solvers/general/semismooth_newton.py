@@ -17,6 +17,7 @@ from functools import partial
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg.lapack import dposv
 
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.problem import Problem
@@ -246,12 +247,8 @@ def _direction(function: AugmentedLagrangian, H: Array | NewtonOperator, right: 
     dx, part = None, SMALL
     diagonal += TINY * (diagonal + capacity) + np.finfo(float).tiny
     while dx is None or not float(np.max(np.abs(dx) * function.lengths[:, None])) <= longest:
-        try:
-            factor = scipy.linalg.cho_factor(H.T, check_finite=False)  # in Fortran order
-            dx = np.asarray(scipy.linalg.cho_solve(factor, right.T.reshape(-1), check_finite=False))
-            dx = dx.reshape(function.k, -1).T
-        except scipy.linalg.LinAlgError:
-            dx = None
+        _, solved, failed = dposv(H.T, right.T.reshape(-1))  # H.T is H in Fortran order
+        dx = None if failed else np.asarray(solved).reshape(function.k, -1).T
         diagonal += part * capacity
         part *= 100.0
         if part > 1e6:

@@ -26,6 +26,7 @@ from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.kernels import kernel_cg
 from cvxstructreg.solvers.kernels.labelled_newton import LabelledNewton, balancing_shift
 from cvxstructreg.solvers.needs import FunctionNorm, HoldsEveryWeight, OneLoss, Quadratic, ScoresCan
+from cvxstructreg.solvers.sizes import ManyData
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
 #: What this solver requires of a problem.
@@ -143,4 +144,6 @@ def _loss_gap(smooth: SmoothedHinge, z: Array, a: Array) -> float:
     return float(np.sum(smooth.weight_column * shortfall(smooth.y * z) - a * smooth.shortfall(z)))
 
 
-SOLVER = Solver("augmented_lagrangian", run, NEEDS, coordinates=AS_GIVEN, aliases=("multipliers",))
+SOLVER = Solver(
+    "augmented_lagrangian", run, NEEDS, coordinates=AS_GIVEN, aliases=("multipliers",), fastest_if=(ManyData(),)
+)

@@ -19,6 +19,7 @@ from cvxstructreg.certificates.quadratic_conjugate import conjugate_bound, refin
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.solvers.iterate import Iterate
+from cvxstructreg.solvers.sizes import ManyData
 from cvxstructreg.solvers.smooth.conjugate_gradients import NewtonStep
 from cvxstructreg.solvers.smooth.curvature import Curvature
 from cvxstructreg.solvers.smooth.smooth_objective import NEEDS, SmoothObjective, Span, State
@@ -163,4 +164,4 @@ def _doubt(promised: float, kept: float, value: float, least: float) -> float:
     return float(np.clip(max(abs(1.0 - kept / promised), least), 1e-8, 1.0))
 
 
-SOLVER = Solver("newton", run, NEEDS, by_passes=True)
+SOLVER = Solver("newton", run, NEEDS, by_passes=True, fastest_if=(ManyData(or_smooth=True),))
