@@ -129,6 +129,7 @@ class AugmentedLagrangian:
                 self.smooth.append(SmoothTerm(piece, self._weight_rows(piece), of_scores=False))
         self.rough = self._rough_terms()
         self.quadratic = self._quadratic()
+        self._scale: tuple[Array, float] | None = None
         # a typical score, the root mean square of each column, and its curvature if all rows had that at zero
         self.typical_score, self.lengths, self.capacity = 1.0, np.ones(self.size), np.ones(self.size)
 
@@ -197,8 +198,10 @@ class AugmentedLagrangian:
         return (theta if part is None else np.clip(theta, part.lower, part.upper)), b
 
     def scale(self, x: Array) -> float:
-        """What gaps are measured against at x."""
-        return objective_scale(self.problem, self.problem.value_at(*self.inside(x)))
+        """What gaps are measured against at x; the last x is remembered."""
+        if self._scale is None or self._scale[0] is not x:
+            self._scale = x, objective_scale(self.problem, self.problem.value_at(*self.inside(x)))
+        return self._scale[1]
 
     def at(self, x: Array) -> State:
         """All that is known at a point."""
