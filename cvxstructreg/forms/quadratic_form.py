@@ -15,6 +15,8 @@ from cvxstructreg.runtime.lazy import cached_property
 
 #: Up to this size, dense eigendecompositions are used.
 DENSE_LIMIT = 1000
+#: Entries of a sparse matrix that are squared at a time, so that the squares stay in the cache of the processor.
+SQUARED_AT_ONCE = 100_000
 #: If at most this share of the weights is nonzero, only their rows of M are multiplied.
 FEW = 0.1
 #: A smallest eigenvalue below this fraction of the largest diagonal entry counts as zero.
@@ -338,7 +340,11 @@ def squared_columns(matrix: Any) -> Array:
     if not sp.issparse(matrix):
         return np.asarray(np.einsum("ij,ij->j", matrix, matrix), dtype=float)
     rows = sp.csr_array(matrix)
-    return np.bincount(rows.indices, weights=rows.data**2, minlength=rows.shape[1]).astype(float)
+    total, step = np.zeros(rows.shape[1]), max(SQUARED_AT_ONCE, 4 * rows.shape[1])
+    for first in range(0, len(rows.data), step):
+        some = slice(first, first + step)
+        total += np.bincount(rows.indices[some], weights=rows.data[some] ** 2, minlength=rows.shape[1])
+    return total
 
 
 def to_dense(matrix: Any) -> Array:
