@@ -25,6 +25,11 @@ def test_group_newton_agrees_with_the_reference(kind, sparse):
     assert_agree(solution, problem.solve("cvxpy"))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_loops_are_compiled_for_one_kind_of_indices(kind):
+    assert not group_newton.stacked(build(kind, 5, True).normal_form).indices.flags.writeable
+
+
 @pytest.mark.parametrize("kind", [basic, no_l1, multinomial])
 def test_it_agrees_with_admm(kind):
     problem = build(kind, 6, True)

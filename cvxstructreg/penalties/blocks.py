@@ -154,6 +154,7 @@ class BlockNorms(Atom):
         k = u.shape[1]
         columns = K.indices if k == 1 else (K.indices[:, None].astype(np.int64) * k + np.arange(k)).ravel()
         indices = columns.astype(np.uint32, copy=False)
+        indices.flags.writeable = False  # as those of K: numba would compile again for a writable array
         moved, rest = u.copy().ravel(), (left - K.T @ u).ravel()
         limits, none = np.array(np.broadcast_to(bound, left.shape)).ravel(), np.zeros(left.size, dtype=np.uint8)
         groups = np.array(self.indptr) * k, indices, scale * self.weights

@@ -85,6 +85,7 @@ def stacked(parts: NormalForm) -> Stack:
         indices.append(columns.astype(np.uint32, copy=False))
         radii.append(piece.scale * weights)
     joined = indices[0] if len(indices) == 1 else np.concatenate(indices)
+    joined.flags.writeable = False  # as those of a selection: numba would compile again for a writable array
     return Stack(np.concatenate(starts), joined, np.concatenate(radii), parts.shape[0] * k)
 
 
