@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 
 @dataclass(frozen=True)
@@ -17,21 +18,26 @@ class Formula:
 
     def found(self, code: str) -> Iterator[int]:
         """The lines on which the formula stands."""
-        tree = ast.parse(code)
-        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-        for scope in functions or [tree]:
-            values = _assigned(scope)
+        for expressions, values in _scopes(code):
 
             def source(node: ast.expr, values: dict[str, ast.expr] = values) -> ast.expr:
                 """What a local variable was set to; any other expression is its own source."""
                 return values.get(node.id, node) if isinstance(node, ast.Name) else node
 
-            for node in ast.walk(scope):
-                if isinstance(node, ast.expr) and self.matches(node, source):
+            for node in expressions:
+                if self.matches(node, source):
                     yield node.lineno
 
     def is_home(self, path: str) -> bool:
         return any(path == home or (home.endswith("/") and path.startswith(home)) for home in self.homes)
+
+
+@cache
+def _scopes(code: str) -> list[tuple[list[ast.expr], dict[str, ast.expr]]]:
+    """The expressions of each function and what its variables are set to; without functions, of the whole file."""
+    tree = ast.parse(code)
+    scopes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)] or [tree]
+    return [([node for node in ast.walk(scope) if isinstance(node, ast.expr)], _assigned(scope)) for scope in scopes]
 
 
 def _assigned(scope: ast.AST) -> dict[str, ast.expr]:

@@ -22,7 +22,7 @@ PUBLIC = [
 PUBLIC.remove(csr.Penalty)  # a base class
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("atom, shape", EXAMPLES)
 def test_examples_keep_the_contract(atom, shape, seed):
     check_atom(atom, shape, seed)

@@ -53,10 +53,10 @@ def is_of_other_arrays(check):
 
 def cases():
     for instance, failing in instances():
+        second, users_tol = "unlabeled=None" in repr(instance), type(instance)().tol
         for estimator, check in estimator_checks_generator(instance):
             name = check_name(check)
-            # on the second instance of an estimator only what the first cannot show
-            repeated = "unlabeled=None" in repr(instance) and name not in AMBIGUOUS
+            repeated = second and name not in AMBIGUOUS  # on the second instance only what the first cannot show
             if is_of_other_arrays(check) or repeated:
                 continue
             marks = [pytest.mark.xfail(reason=failing[name], raises=ValueError)] if name in failing else []
@@ -64,7 +64,7 @@ def cases():
             kind = type(instance).__name__ + ("-multi_task" if "multi_task" in repr(instance) else "")
             label = "-".join([kind, name, *options])
             if not name.startswith(COMPARES_FITS):
-                estimator = clone(estimator).set_params(tol=type(instance)().tol)
+                estimator = clone(estimator).set_params(tol=users_tol)
             yield pytest.param(estimator, check, marks=marks, id=label)
 
 

@@ -53,7 +53,7 @@ def quiet(function, *args):
 def solutions(problem):
     """Of every solver that accepts the problem."""
     for solver in quiet(solvers.accepting, problem):
-        yield quiet(lambda name=solver.name: problem.solve(name, max_iter=2000))
+        yield quiet(lambda name=solver.name: problem.solve(name, max_iter=300))
 
 
 @pytest.mark.parametrize("psd", [False, True])
