@@ -25,6 +25,8 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "DissimilaritySVC": ({"pairs": [(0, 1), (2, 3)]}, "lam1"),
     "GroupLassoClassifier": ({"groups": GROUPS}, "lam_group"),
     "GroupLassoRegressor": ({"groups": GROUPS}, "lam_group"),
+    "EarlyStopped": ({"groups": GROUPS, "rhos": [1.0, 10.0], "stops": [1, 5], "cv": 2}, "lam_group"),
+    "FrequencyRidgeClassifier": ({"groups": GROUPS}, "lam"),
     "StructuredClassifier": (
         {"penalty": L1() + GroupLasso(list(GROUPS.values())), "loss": "squared_hinge"},
         "class_weight",

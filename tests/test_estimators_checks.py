@@ -24,6 +24,8 @@ TIGHT = 1e-13
 TIGHT_KERNEL = 1e-12
 # Enough of a cross-validation to see the conventions.
 SHORT = {"n_strengths": 2, "smallest": 0.1, "cv": 3, "tol": 1e-12}
+# Two stops of one run; its steps in w must be accurate if fits are compared.
+EARLY = {"rhos": [1.0], "stops": [1, 3], "cv": 3, "tol": 1e-6, "solver_options": {"w_tol": 1e-12}}
 SEMI_SUPERVISED = ("DissimilaritySVC", "MixedGraphClassifier")
 # There, -1 marks unlabelled rows unless another marker is named.
 AMBIGUOUS = {"check_classifiers_classes": "fits labels -1 and 1, which are ambiguous as long as -1 means unlabelled"}
@@ -38,6 +40,7 @@ def instances():
     for name in estimators.__all__:
         estimator = getattr(estimators, name)
         options = SHORT if name.endswith("CV") else {"tol": TIGHT_KERNEL} if name in SEMI_SUPERVISED else {}
+        options = EARLY if name == "EarlyStopped" else options
         if name in ("FeatureNetworkRegressorCV", "StructuredRegressorCV"):  # paths start at nearly constant models
             options = {**options, "smallest": 1e-3}
         yield estimator(**{"tol": TIGHT, **options}), AMBIGUOUS if name in SEMI_SUPERVISED else {}
@@ -64,7 +67,7 @@ def cases():
             kind = type(instance).__name__ + ("-multi_task" if "multi_task" in repr(instance) else "")
             label = "-".join([kind, name, *options])
             if not name.startswith(COMPARES_FITS):
-                estimator = clone(estimator).set_params(tol=users_tol)
+                estimator = clone(estimator).set_params(tol=users_tol, solver_options=None)
             yield pytest.param(estimator, check, marks=marks, id=label)
 
 

@@ -97,6 +97,21 @@ def test_the_fast_iteration_is_the_published_one(published_admm):
     assert 0 < np.count_nonzero(w) < 15
 
 
+def test_a_repeated_word_has_as_many_copies(published_admm):
+    X, y, _ = small_text()
+    tokens = [[1, 2, 1], [3, 1], [1, 1, 1, 2], [4]]
+    members = [[0, 1, 2], [2, 3], [0, 4, 5, 6], [7]]
+    groups = csr.Groups(members, n_features=15, member_weights=[np.sqrt(row) for row in tokens])
+    problem = csr.Problem(csr.Linear(X), csr.Logistic(y) + 0.3 * csr.GroupLasso(groups) + 0.2 * csr.L1())
+    library = sentence_admm.run(problem, Iterate(np.zeros((15, 1)), np.zeros(1)), 1e-6, rho=0.7, w_tol=1e-10)
+    here = published_admm.iterations(csr_matrix(X), y, groups, 0.3, 0.2, 0.7)
+    for _, theirs, ((w, _), multipliers, _) in zip(range(8), library, here, strict=False):
+        np.testing.assert_allclose(w, theirs.theta[:, 0], atol=1e-5)
+        np.testing.assert_allclose(multipliers, theirs.dual[1][:, 0], atol=1e-4)
+    counts = published_admm.Trunk(csr_matrix(X), y, groups, 0.2, 0.7).counts
+    np.testing.assert_allclose(counts[:8], [2, 2, 4, 1, 1, 1, 2, 4])
+
+
 def test_equal_sentences_count_as_many(published_admm):
     X, y, sentences = small_text(1)
     every = csr.Groups(sentences, n_features=15)
@@ -116,13 +131,17 @@ def test_runs_are_continued(published_admm):
     X, y, sentences = small_text(2)
     given = (csr_matrix(X), y, csr.Groups(sentences, n_features=15), 0.3, 0.2, 0.7)
     run, whole = published_admm.Stops(*given), published_admm.Stops(*given)
-    first = run.after(1)[0]
+    run.after(1)
     np.testing.assert_array_equal(run.after(4)[0][0], whole.after(4)[0][0])
-    other = published_admm.Stops(
-        *given[:3], 5.0, *given[4:], first=first
-    )  # the first w-step knows no strength of groups
-    plain = published_admm.Stops(*given[:3], 5.0, *given[4:])
-    np.testing.assert_allclose(other.after(3)[0][0], plain.after(3)[0][0], atol=1e-6)
+    trunk = published_admm.Trunk(*given[:3], *given[4:])
+    for lam in (50.0, 5.0, 1.0):  # runs share the iterations without a nonzero copy, which know no lam
+        other = published_admm.Stops(*given[:3], lam, *given[4:], trunk=trunk)
+        plain = published_admm.Stops(*given[:3], lam, *given[4:])
+        for count in (1, 3, 6):
+            for mine, theirs in zip(other.after(count)[0], plain.after(count)[0], strict=True):
+                np.testing.assert_allclose(mine, theirs, atol=1e-6)
+            np.testing.assert_allclose(other.after(count)[1], plain.after(count)[1], atol=1e-5)
+    assert 1 < len(trunk.points) < 7
     long = published_admm.Stops(*given)
     long.after(5000)
     assert long.ended and not run.ended

@@ -6,6 +6,8 @@ from cvxstructreg.estimators.feature_network.regressor import FeatureNetworkRegr
 from cvxstructreg.estimators.feature_network.regressor_cv import FeatureNetworkRegressorCV
 from cvxstructreg.estimators.group_lasso.classifier import GroupLassoClassifier
 from cvxstructreg.estimators.group_lasso.classifier_cv import GroupLassoClassifierCV
+from cvxstructreg.estimators.group_lasso.early_stopped import EarlyStopped
+from cvxstructreg.estimators.group_lasso.frequency_ridge import FrequencyRidgeClassifier
 from cvxstructreg.estimators.group_lasso.regressor import GroupLassoRegressor
 from cvxstructreg.estimators.group_lasso.regressor_cv import GroupLassoRegressorCV
 from cvxstructreg.estimators.kernels.dissimilarity_svc import DissimilaritySVC
@@ -21,10 +23,12 @@ from cvxstructreg.estimators.structured.regressor_cv import StructuredRegressorC
 
 __all__ = [
     "DissimilaritySVC",
+    "EarlyStopped",
     "FeatureNetworkClassifier",
     "FeatureNetworkClassifierCV",
     "FeatureNetworkRegressor",
     "FeatureNetworkRegressorCV",
+    "FrequencyRidgeClassifier",
     "GroupLassoClassifier",
     "GroupLassoClassifierCV",
     "GroupLassoRegressor",

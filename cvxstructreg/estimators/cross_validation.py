@@ -10,21 +10,17 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 
 from cvxstructreg.certificates.certificate import Certificate
 from cvxstructreg.core.checks import real_array
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.estimators.folds import Fold, Task, error_of, run_tasks
-from cvxstructreg.estimators.linear import LinearEstimator, Matrix, TrainingData
-from cvxstructreg.estimators.row_blocks import block_folds
+from cvxstructreg.estimators.linear import Matrix, TrainingData
+from cvxstructreg.estimators.splits import Folded
 from cvxstructreg.paths.strength import weight_terms, with_strength
 from cvxstructreg.paths.warm_path import Path, common_strengths
-from cvxstructreg.row_blocks.design import RowBlocks
 from cvxstructreg.runtime.notices import GridEdgeWarning
 
 #: Mean scores that differ by less than this fraction are ties: the order of summation can cause such a difference.
@@ -33,7 +29,7 @@ TIE = 1e-12
 SMALLEST_GRID = 3
 
 
-class CrossValidated(LinearEstimator):
+class CrossValidated(Folded):
     """A linear estimator; cross-validation chooses a factor for the strengths listed in ``_tuned``.
 
     With ``ratios``, it also chooses the ratio of the two strengths in ``_ratio``, first over second.
@@ -43,7 +39,6 @@ class CrossValidated(LinearEstimator):
     n_strengths: int
     smallest: Any
     ratios: Any
-    cv: Any
     scoring: Any
     rule: str
     n_jobs: int | None
@@ -147,37 +142,6 @@ class CrossValidated(LinearEstimator):
         terms = self._path_terms(problems[0])
         # if the targets do not depend on X, every strength gives the same constant model, and all of them tie
         return common_strengths(problems, self.strengths, int(count), self.smallest, terms, fallback=1.0)
-
-    def _labels(self, target: NDArray[Any]) -> NDArray[Any]:
-        return self.classes_[target] if is_classifier(self) else target
-
-    def _splits(self, data: TrainingData, weights: Matrix | None) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-        labels = self._labels(data.target)
-        splits = block_folds(data.X, self.cv) if isinstance(data.X, RowBlocks) else None
-        if splits is None:
-            rows = labels if isinstance(data.X, RowBlocks) else data.X
-            splits = list(check_cv(self.cv, labels, classifier=is_classifier(self)).split(rows, labels))
-        if not splits:
-            raise ValueError(f"cv has no folds: {self.cv!r}; use at least two")
-        for number, (train, test) in enumerate(splits):
-            if weights is not None and not (weights[train].any() and weights[test].any()):
-                raise ValueError(
-                    f"fold {number}: sample_weight is zero on all training rows or on all test rows; use fewer folds"
-                )
-            if is_classifier(self):
-                missing = np.setdiff1d(np.arange(len(self.classes_)), data.target[train])
-                if missing.size:
-                    label = self.classes_.tolist()[missing[0]]
-                    raise ValueError(
-                        f"fold {number} has no training row of class {label!r}; use fewer folds, or a stratified cv"
-                    )
-        return splits
-
-    def _without_names(self) -> Self:
-        """Return a copy without column names, for arrays."""
-        bare = copy(self)
-        bare.__dict__.pop("feature_names_in_", None)
-        return bare
 
     def _keep_scores(
         self, folds: Sequence[Fold], strengths: Sequence[Matrix], ratios: Sequence[Any], n_splits: int, rule: str

@@ -28,7 +28,7 @@ def computed(function: Callable[..., Any], arguments: Sequence[dict[str, Any]], 
         if file is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(content) + "\n", encoding="utf-8")
-        bar.advance(" ".join(str(value) for value in arguments[number].values()))
+        bar.advance(_label(arguments[number]))
     given.cell_seconds += sum(content["seconds"] for content in found)
     return [content["result"] for content in found]
 
@@ -50,6 +50,12 @@ def _content(function: Callable[..., Any], arguments: dict[str, Any]) -> dict[st
     began = time.process_time()
     result = json.loads(json.dumps(function(**arguments), default=float))
     return {"arguments": arguments, "seconds": round(time.process_time() - began, 2), "result": result}
+
+
+def _label(arguments: dict[str, Any]) -> str:
+    """The values of the arguments, for the progress bar."""
+    values = (_label(value) if isinstance(value, dict) else str(value) for value in arguments.values())
+    return " ".join(value for value in values if value != "None")
 
 
 def _file(folder: Path, function: Callable[..., Any], arguments: dict[str, Any]) -> Path:

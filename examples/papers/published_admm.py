@@ -26,7 +26,7 @@ SMALL, W_CHANGE = 1e-3, 1e-2
 #: A quadratic model is solved until no weight moves in a pass by more than this fraction of the first pass, or of lam_1
 #: (in units of the gradient). With much stricter values, w changes by about 1e-3 of its norm.
 OF_FIRST, OF_LAM = 0.3, 1e-2
-NEWTON_STEPS, PASSES = 20, 10
+NEWTON_STEPS, PASSES = 20, 2
 
 Point = tuple[Any, float]
 
@@ -71,13 +71,18 @@ class WeightStep:
 
 
 class Copies:
-    """The copies v_s of the weights and their multipliers: each group has ``times`` copies of radius c."""
+    """The copies v_s of the weights and their multipliers: each group has ``times`` copies of radius c.
+
+    A member with weight m counts as m^2 equal copies: a word that a sentence has m^2 times.
+    """
 
     def __init__(self, groups: Groups, weights_are_counts: bool) -> None:
         self.groups, ones = groups, np.ones(len(groups))
         self.times = groups.weights if weights_are_counts else ones
         self.radii = ones if weights_are_counts else groups.weights
-        self.each = np.repeat(self.times, groups.sizes)
+        members = groups.member_weights
+        self.tokens = np.ones(groups.n_entries) if members is None else members**2
+        self.each = np.repeat(self.times, groups.sizes) * self.tokens
         self.v = self.u = np.zeros(groups.n_entries)
         everywhere = (self.each, groups.indices, np.arange(groups.n_entries + 1))
         self.sums = sp.csr_array(everywhere, shape=(groups.n_entries, groups.n_features)).T
@@ -86,12 +91,15 @@ class Copies:
         """The sum over all copies of a word."""
         return self.sums @ entries
 
+    def norms(self, entries: Any) -> Any:
+        """The norm of each group, divided by its radius."""
+        return np.sqrt(np.add.reduceat(self.tokens * entries**2, self.groups.indptr[:-1])) / self.radii
+
     def update(self, w: Any, threshold: float) -> bool:
         """Update v by soft thresholding of the norms and u by the remainder; return whether the residuals are small."""
         groups, old, z = self.groups, self.v, w[self.groups.indices]
         a = z + self.u
-        norms = np.sqrt(np.add.reduceat(a * a, groups.indptr[:-1]))
-        kept = np.maximum(1.0 - threshold * self.radii / np.maximum(norms, 1e-300), 0.0)
+        kept = np.maximum(1.0 - threshold / np.maximum(self.norms(a), 1e-300), 0.0)
         self.v = np.repeat(kept, groups.sizes) * a
         self.u = a - self.v
         size = max(float(self.each @ z**2), float(self.each @ self.v**2))
@@ -99,41 +107,84 @@ class Copies:
         moved, held = np.linalg.norm(self.adjoint(self.v - old)), np.linalg.norm(self.adjoint(self.u))
         return bool(agree and moved <= SMALL * held)
 
+    def multipliers(self, rho: float) -> Any:
+        """The multipliers of the groups of the library, whose members have weights."""
+        return rho * self.each / np.sqrt(self.tokens) * self.u
 
-def iterations(
-    X: Any,
-    y: Any,
-    groups: Groups,
-    lam: float,
-    lam1: float,
-    rho: float,
-    weights_are_counts: bool = False,
-    first: Point | None = None,
-) -> Iterator[tuple[Point, Any, bool]]:
-    """Yield after each iteration (w, b), the multipliers of the groups, and whether the residuals are small.
 
-    With ``weights_are_counts``, a group of weight c stands for c equal groups of weight 1, not for one of weight c.
-    ``first`` is the result of the first w-step, if known; it does not depend on lam.
+class Trunk:
+    """The iterations as long as all copies are zero. They do not depend on lam, so runs with several lam share them.
+
+    With zero copies, u is the sum of the earlier w. A run leaves the trunk when the norm of some u_s exceeds lam / rho.
     """
-    copies = Copies(groups, weights_are_counts)
-    step = WeightStep(X, y, copies.adjoint(np.ones(groups.n_entries)), rho, lam1)
-    w, b = np.zeros(X.shape[1]), 0.0
-    while True:
-        w, b = first or step(w, b, rho * copies.adjoint(copies.v - copies.u))
-        first = None
-        done = copies.update(w, lam / rho)
-        yield (w, b), rho * copies.each * copies.u, done
+
+    def __init__(
+        self, X: Any, y: Any, groups: Groups, lam1: float, rho: float, weights_are_counts: bool = False
+    ) -> None:
+        self.groups, self.rho, self.weights_are_counts = groups, rho, weights_are_counts
+        self.copies = Copies(groups, weights_are_counts)
+        self.counts = self.copies.adjoint(np.ones(groups.n_entries))
+        self.step = WeightStep(X, y, self.counts, rho, lam1)
+        self.points: list[Point] = []
+        self.largest: list[float] = []  # of the norms of the groups, after each iteration
+        self._sum = np.zeros(X.shape[1])
+
+    def point(self, number: int) -> Point:
+        """(w, b) of an iteration; the first has the number 0."""
+        while len(self.points) <= number:
+            w, b = self.points[-1] if self.points else (np.zeros(self._sum.size), 0.0)
+            w, b = self.step(w, b, -self.rho * self.counts * self._sum)
+            self._sum = self._sum + w
+            self.points.append((w, b))
+            self.largest.append(float(self.copies.norms(self._sum[self.groups.indices]).max(initial=0.0)))
+        return self.points[number]
+
+    def iterations(self, lam: float) -> Iterator[tuple[Point, Any, bool]]:
+        """Yield after each iteration (w, b), the multipliers of the groups, and whether the residuals are small."""
+        copies, number = Copies(self.groups, self.weights_are_counts), 0
+        total = np.zeros(self._sum.size)
+        while True:  # on the trunk
+            w, b = self.point(number)
+            if self.largest[number] > lam / self.rho:
+                break
+            total += w
+            copies.u = total[self.groups.indices]
+            yield (w, b), copies.multipliers(self.rho), False
+            number += 1
+        while True:
+            done = copies.update(w, lam / self.rho)
+            yield (w, b), copies.multipliers(self.rho), done
+            w, b = self.step(w, b, self.rho * copies.adjoint(copies.v - copies.u))
+
+
+def iterations(*problem: Any, weights_are_counts: bool = False) -> Iterator[tuple[Point, Any, bool]]:
+    """The iterations for (X, y, groups, lam, lam_1, rho), without a trunk of earlier runs."""
+    X, y, groups, lam, lam1, rho = problem
+    return Trunk(X, y, groups, lam1, rho, weights_are_counts).iterations(lam)
 
 
 class Stops:
     """A run that can be continued: the points after given numbers of iterations.
 
     If the run ends earlier, the point is the last one. It ends if ||w - w_old|| <= change ||w||, the rule of the paper,
-    or, without ``change``, if the residuals are small.
+    or, without ``change``, if the residuals are small. With ``weights_are_counts``, a group of weight c stands for c
+    equal groups of weight 1, not for one of weight c. A ``trunk`` of an earlier run saves shared iterations.
     """
 
-    def __init__(self, *problem: Any, change: float | None = None, **options: Any) -> None:
-        self._steps, self._count, self._change = iterations(*problem, **options), 0, change
+    def __init__(
+        self,
+        X: Any,
+        y: Any,
+        groups: Any,
+        lam: float,
+        lam1: float,
+        rho: float,
+        weights_are_counts: bool = False,
+        change: float | None = None,
+        trunk: Trunk | None = None,
+    ) -> None:
+        trunk = trunk or Trunk(X, y, groups, lam1, rho, weights_are_counts)
+        self._steps, self._count, self._change = trunk.iterations(lam), 0, change
         self._last: tuple[Point, Any] = ((np.zeros(0), 0.0), np.zeros(0))
         self._done = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from typing import Any
 
@@ -14,7 +15,7 @@ import cvxstructreg as csr
 #: The published algorithm stops at this relative change of w, or after this many iterations.
 CHANGE, MOST = 1e-3, 100
 PUBLISHED, SAME, TUNED = "sentences", "optimum, same strengths", "optimum, own strengths"
-WEIGHTED = "ridge by sentences"
+EARLY, WEIGHTED = "early stop", "ridge by sentences"
 
 
 def penalty_of(model: str, part: Part, point: dict[str, float]) -> Any:
@@ -28,9 +29,14 @@ def penalty_of(model: str, part: Part, point: dict[str, float]) -> Any:
     groups = part.groups
     assert groups is not None
     if model == WEIGHTED:
-        counts = np.bincount(groups.indices, np.repeat(groups.weights, groups.sizes), minlength=part.X.shape[1])
-        return point["lam"] * csr.Ridge(np.maximum(counts, 1.0))
+        return point["lam"] * csr.Ridge(np.maximum(number_of_copies(groups), 1.0))
     return point["lam"] * csr.GroupLasso(groups) + point["lam1"] * csr.L1()
+
+
+def number_of_copies(groups: Any) -> Any:
+    """N_j, in how many sentences a word is; with member weights, how often it occurs in them."""
+    tokens = 1.0 if groups.member_weights is None else groups.member_weights**2
+    return np.bincount(groups.indices, np.repeat(groups.weights, groups.sizes) * tokens, minlength=groups.n_features)
 
 
 def solved(model: str, part: Part, point: dict[str, float], start: Any = None) -> csr.Solution:
@@ -60,6 +66,33 @@ def best_point(data: TextData, model: str, grid: list[dict[str, float]]) -> tupl
     return right, point
 
 
+def best_inside(
+    data: TextData, model: str, grid: dict[str, tuple[float, ...]], growth: int
+) -> tuple[float, dict[str, float], int]:
+    """As ``best_point``, on a grid of powers of ten that grows, at most ``growth`` times, until no edge is chosen.
+
+    Also returns the number of points tried.
+    """
+    axes = {name: sorted(values, reverse=True) for name, values in grid.items()}
+    found: dict[tuple[float, ...], tuple[float, int]] = {}
+    while True:
+        start = None
+        for values in itertools.product(*axes.values()):
+            if values not in found:
+                start = solved(model, data.training, dict(zip(axes, values, strict=True)), start)
+                right = float(100.0 * data.development.right(start.coef, start.intercept).mean())
+                found[values] = right, -int(np.count_nonzero(start.coef))
+        best = max(found, key=found.__getitem__)
+        grew = False
+        for values, chosen in zip(axes.values(), best, strict=True):
+            if growth > 0 and chosen in (values[0], values[-1]):
+                values[:] = [10.0 * chosen, *values] if chosen == values[0] else [*values, chosen / 10.0]
+                grew = True
+        growth -= 1
+        if not grew:
+            return found[best][0], dict(zip(axes, best, strict=True)), len(found)
+
+
 def models_of(part: Part, points: dict[str, Any], published: dict[str, float]) -> dict[str, tuple[Any, float]]:
     """The weights and bias of the four models."""
     run = Stops(part.X, part.y, part.groups, published["lam"], published["lam1"], published["rho"], True, change=CHANGE)
@@ -74,12 +107,12 @@ def models_of(part: Part, points: dict[str, Any], published: dict[str, float]) -
     return found
 
 
-def sentence_table(name: str, data_home: str | None, points: dict[str, Any], published: dict[str, float]) -> Any:
+def sentence_table(variant: dict[str, Any], points: dict[str, Any], published: dict[str, float]) -> Any:
     """The header and rows of the table: the paper's score of each sentence of a short post, for each model.
 
     The score is log p(true class) with all sentences minus log p(true class) without this sentence.
     """
-    data = text_data(name, data_home)
+    data = text_data(*(variant[key] for key in ("name", "data_home", "split", "vocabulary", "copies")))
     models = models_of(data.whole, points, published)
     lengths = np.array([len(data.splitter(text)) for text in data.texts])
     number = int(np.flatnonzero((lengths >= min(8, lengths.max())) & (data.whole.y == 1))[0])

@@ -13,6 +13,7 @@ from cvxstructreg.estimators.alignment import Columns, aligned_groups
 from cvxstructreg.estimators.group_lasso.published_admm import NAME as PUBLISHED
 from cvxstructreg.estimators.group_lasso.published_admm import copies_kept, truncated_admm
 from cvxstructreg.estimators.group_rows import KeepsGroups
+from cvxstructreg.estimators.linear import LinearEstimator
 from cvxstructreg.estimators.user_structure import with_singles
 from cvxstructreg.groups import Groups
 from cvxstructreg.penalties import L1, GroupLasso
@@ -25,16 +26,30 @@ FORMER_SPELLING = (
 )
 
 
-class GroupSelection(KeepsGroups):
-    """lam_group sum_g c_g ||w_g||_2 + lam_l1 ||w||_1."""
+class OnGroupsOfFeatures(LinearEstimator):
+    """A linear estimator whose penalty is made of groups of features."""
 
     groups: Any
+    _structure_name = "groups"
+    groups_: Groups
+
+    def _chosen_groups(self, groups: Any) -> Any:
+        """Return the groups given to ``fit``, or the parameter."""
+        if groups is not None and not isinstance(groups, Groups):
+            raise TypeError(
+                f"groups given to fit must be a Groups, got {type(groups).__name__}; pass lists, dicts, and "
+                "Groups with as many groups as rows to the constructor: cross-validation would split them like rows"
+            )
+        return self.groups if groups is None else groups
+
+
+class GroupSelection(OnGroupsOfFeatures, KeepsGroups):
+    """lam_group sum_g c_g ||w_g||_2 + lam_l1 ||w||_1."""
+
     group_weights: Any
     ungrouped: str
     rho: float
     max_iter: Any
-    _structure_name = "groups"
-    groups_: Groups
 
     def _penalties(self, structure: Any, columns: Columns) -> list[Any]:
         lam_group, lam_l1 = self._strength("lam_group"), self._strength("lam_l1")
@@ -57,15 +72,6 @@ class GroupSelection(KeepsGroups):
                 stacklevel=6,
             )
         return groups, numbers
-
-    def _chosen_groups(self, groups: Any) -> Any:
-        """Return the groups given to ``fit``, or the parameter."""
-        if groups is not None and not isinstance(groups, Groups):
-            raise TypeError(
-                f"groups given to fit must be a Groups, got {type(groups).__name__}; pass lists, dicts, and "
-                "Groups with as many groups as rows to the constructor: cross-validation would split them like rows"
-            )
-        return self.groups if groups is None else groups
 
     @property
     def _is_truncated(self) -> bool:

@@ -6,9 +6,9 @@ The result is the last iterate, not the best one, because the truncation is part
 from __future__ import annotations
 
 import time
-from itertools import islice
+from collections.abc import Iterator, Sequence
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,35 +34,64 @@ def truncated_admm(problem: Problem, tol: float, max_iter: int, rho: float, **op
     """
     if isinstance(max_iter, bool) or not isinstance(max_iter, Integral) or max_iter < 1:
         raise ValueError(f"max_iter must be a positive integer, got {max_iter!r}")
+    began = time.perf_counter()
+    ((count, iterate),) = points_at(problem, tol, [int(max_iter)], rho, **options)
+    return certified(problem, tol, count, iterate, time.perf_counter() - began)
+
+
+def points_at(
+    problem: Problem, tol: float, stops: Sequence[int], rho: float, **options: Any
+) -> Iterator[tuple[int, Iterate]]:
+    """Yield the number of iterations and the iterate at each of the increasing stops, from zero.
+
+    Once a stopping rule is met (see :func:`truncated_admm`), the iterate stays the same.
+    """
     unknown = sorted(set(options) - {"w_tol", "change"})
     if unknown:
         raise TypeError(
             f"solver='sentence_admm' with max_iter has no option {unknown[0]!r}; the options are w_tol and change"
         )
-    began = time.perf_counter()
     module = registry.choose(problem, NAME)
     shape = (problem.model.n_weights, problem.n_outputs)
     start, by_residuals = Iterate(np.zeros(shape), np.zeros(shape[1])), options.get("change") is None
     steps = module.run(problem, start, tol, rho=rho, stop=by_residuals, **options)
-    count = 0
-    for count, iterate in enumerate(islice(steps, int(max_iter)), start=1):  # noqa: B007
-        if iterate.exhausted:
-            break
-    steps.close()
+    count, iterate = 0, start
+    for stop in stops:
+        while count < stop and not iterate.exhausted:
+            count, iterate = count + 1, next(steps)
+        yield count, iterate
+
+
+def certified(problem: Problem, tol: float, count: int, iterate: Iterate, seconds: float) -> Solution:
+    """Return an iterate as a solution, with its certificate."""
     certificate = certify_point(problem, iterate.theta, iterate.b, iterate.dual)
-    single = shape[1] == 1
+    coef, intercept = weights_of(iterate)
     return Solution(
         problem=problem,
-        coef=iterate.theta[:, 0].copy() if single else iterate.theta.copy(),
-        intercept=float(iterate.b[0]) if single else iterate.b.copy(),
+        coef=coef,
+        intercept=intercept,
         objective=certificate.objective,
         certificate=certificate,
         status=certificate.status(tol) or "max_iter",
         solver=NAME,
         n_iter=count,
-        time=time.perf_counter() - began,
+        time=seconds,
         dual=dict(iterate.dual),
     )
+
+
+class Weights(NamedTuple):
+    """The weights and the intercept of an iterate, in the shapes of a solution."""
+
+    coef: NDArray[np.float64]
+    intercept: Any
+
+
+def weights_of(iterate: Iterate) -> Weights:
+    """Return copies of the weights and the intercept."""
+    if iterate.theta.shape[1] == 1:
+        return Weights(iterate.theta[:, 0].copy(), float(iterate.b[0]))
+    return Weights(iterate.theta.copy(), iterate.b.copy())
 
 
 def copies_kept(solution: Solution, groups: Groups, strength: float) -> NDArray[np.bool_]:

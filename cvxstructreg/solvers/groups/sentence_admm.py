@@ -2,9 +2,10 @@
 
     minimize  loss(Xw + b) + w'Mw + sum_j lam_j |w_j| + sum_g c_g ||v_g||   subject to  v = Kw
 
-One iteration updates w by proximal gradient steps on the augmented Lagrangian, each v_g by block soft thresholding, and
-the multipliers u by the residual. The copies enter the step in w only through rho/2 sum_j N_j (w_j - m_j)^2, where N_j
-is the number of groups that contain feature j and m_j is the mean of its copies v - u.
+One iteration updates w by accelerated proximal gradient steps on the augmented Lagrangian, each v_g by block soft
+thresholding, and the multipliers u by the residual. The copies enter the step in w only through
+rho/2 sum_j N_j (w_j - m_j)^2, where N_j is the number of groups that contain feature j, and m_j the mean of v - u over
+its copies.
 
 The paper stops by the relative change of w (``change``), after at most 100 iterations. Far from the optimum the result
 is a different estimator, in effect with a ridge weighted by N_j. The iterates are w, not the copies, with their gap.
@@ -19,6 +20,7 @@ import numpy as np
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.momentum import Momentum
 from cvxstructreg.numerics.units import power_of_two
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers.groups.group_newton import NEEDS
@@ -30,8 +32,8 @@ from cvxstructreg.solvers.solver import Solver
 ACCURATE = {"rho": 0.1, "w_tol": 1e-6}
 #: The relative residuals at which ``stop`` ends the iterations.
 SMALL = 1e-3
-#: The largest number of proximal gradient steps for one w.
-W_STEPS = 1000
+#: The largest number of proximal gradient steps for one w, and the growth of their length before each.
+W_STEPS, GROWTH = 1000, 1.02
 
 
 def run(
@@ -102,31 +104,35 @@ class _WeightStep:
         return float(value), scores
 
     def __call__(self, w: Array, b: Array, target: Array) -> tuple[Array, Array]:
-        """Proximal gradient steps with backtracking until the relative change is small."""
-        parts = self.parts
-        value, scores = self._smooth(w, b, target)
+        """Accelerated proximal gradient steps with backtracking until the relative change is small."""
+        momentum = Momentum([w, b / self.unit])
+        trial = momentum.points
         for _ in range(W_STEPS):
-            slope = parts.smooth_score_grad(scores)
-            grad = parts.model.adjoint(slope) + parts.quadratic_grad(w) + self.rho * (self.counts * w - target)
-            grad_b = self.unit * slope.sum(axis=0) if parts.model.intercept else np.zeros_like(b)
-            self.step = 1.5 * (self.step or _first_step(abs(value), grad, grad_b))
-            while True:
-                moved = w - self.step * grad
-                if parts.separable is not None:
-                    moved = parts.separable.prox(moved, self.step)
-                step_b = -self.step * grad_b
-                moved_b = b + self.unit * step_b
-                trial, scores = self._smooth(moved, moved_b, target)
-                change = float(np.sum((moved - w) ** 2) + np.sum(step_b**2))
-                linear = float(np.sum(grad * (moved - w)) + np.sum(grad_b * step_b))
-                if trial <= value + linear + change / (2.0 * self.step) + 1e-14 * abs(value):
-                    break
-                self.step *= 0.5
-            w, b, value = moved, moved_b, trial
-            small = self.tol**2 * float(np.sum(w**2) + np.sum((b / self.unit) ** 2))
-            if change <= small or deadline.passed():
+            moved, change = self._gradient_step(trial, target)
+            trial = momentum.ahead(trial, moved)
+            if change <= self.tol**2 * float(sum(np.sum(part**2) for part in moved)) or deadline.passed():
                 break
-        return w, b
+        w, b = momentum.points
+        return w, self.unit * b
+
+    def _gradient_step(self, trial: list[Array], target: Array) -> tuple[list[Array], float]:
+        """Return the end of a step from (w, b / unit), and its squared length."""
+        parts, (w, b) = self.parts, trial
+        value, scores = self._smooth(w, self.unit * b, target)
+        slope = parts.smooth_score_grad(scores)
+        grad = parts.model.adjoint(slope) + parts.quadratic_grad(w) + self.rho * (self.counts * w - target)
+        grad_b = self.unit * slope.sum(axis=0) if parts.model.intercept else np.zeros_like(b)
+        self.step = GROWTH * (self.step or _first_step(abs(value), grad, grad_b))
+        while True:
+            moved, moved_b = w - self.step * grad, b - self.step * grad_b
+            if parts.separable is not None:
+                moved = parts.separable.prox(moved, self.step)
+            reached, _ = self._smooth(moved, self.unit * moved_b, target)
+            change = float(np.sum((moved - w) ** 2) + np.sum((moved_b - b) ** 2))
+            linear = float(np.sum(grad * (moved - w)) + np.sum(grad_b * (moved_b - b)))
+            if reached <= value + linear + change / (2.0 * self.step) + 1e-14 * abs(value):
+                return [moved, moved_b], change
+            self.step *= 0.5
 
 
 def _first_step(value: float, grad: Array, grad_b: Array) -> float:
