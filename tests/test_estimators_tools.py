@@ -58,7 +58,7 @@ def test_parameters_survive_clone_and_pickle_and_are_not_changed_by_fit(name):
 def test_results_a_person_reads(name):
     X, y = data(name)
     model = make(name).fit(X, y)
-    assert model.certificate_.relative_gap <= model.tol
+    assert model.certificate_.relative_gap <= (1.0 if name == "EarlyStopped" else model.tol)  # stops before the optimum
     assert model.objective_ == model.solution_.objective == model.certificate_.objective
     assert model.n_iter_ >= 1
     np.testing.assert_allclose(model.solution_.problem.value(model.solution_.coef, model.solution_.intercept),

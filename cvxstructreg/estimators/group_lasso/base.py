@@ -31,7 +31,6 @@ class OnGroupsOfFeatures(LinearEstimator):
 
     groups: Any
     _structure_name = "groups"
-    groups_: Groups
 
     def _chosen_groups(self, groups: Any) -> Any:
         """Return the groups given to ``fit``, or the parameter."""
@@ -50,6 +49,7 @@ class GroupSelection(OnGroupsOfFeatures, KeepsGroups):
     ungrouped: str
     rho: float
     max_iter: Any
+    groups_: Groups
 
     def _penalties(self, structure: Any, columns: Columns) -> list[Any]:
         lam_group, lam_l1 = self._strength("lam_group"), self._strength("lam_l1")

@@ -78,7 +78,7 @@ class EarlyStopped(Folded, GroupLassoClassifier):
     >>> X = rng.normal(size=(80, 6))
     >>> y = np.where(X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=80) > 0, "up", "down")
     >>> groups = {"signal": [0, 1], "noise": [2, 3], "more noise": [4, 5]}
-    >>> model = EarlyStopped(groups, lam_group=8.0, rhos=[1.0, 10.0], stops=[1, 5, 50], cv=3).fit(X, y)
+    >>> model = EarlyStopped(groups, lam_group=8.0, rhos=[1.0, 10.0], stops=[1, 50], cv=3).fit(X, y)
     >>> model.n_iter_ == model.best_stop_, bool(model.gaps_[0] > model.gaps_[-1])
     (True, True)
     """

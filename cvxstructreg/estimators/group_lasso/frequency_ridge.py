@@ -41,7 +41,8 @@ class FrequencyRidgeClassifier(OnGroupsOfFeatures, LinearClassifier):
     --------
     >>> from cvxstructreg.estimators import FrequencyRidgeClassifier
     >>> X, y = [[1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [2.0, 0.0, 0.0], [0.0, 2.0, 1.0]], [0, 1, 0, 1]
-    >>> FrequencyRidgeClassifier([[0, 1], [1, 2], [1]]).fit(X, y).counts_
+    >>> model = FrequencyRidgeClassifier([[0, 1], [1, 2], [1]]).fit(X, y)
+    >>> model.counts_
     array([1., 3., 1.])
     """
 
