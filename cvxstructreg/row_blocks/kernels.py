@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from cvxstructreg.forms.row_selection import compiled_pays
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.row_blocks.block import Block, arrays_of, checksum_of
 
@@ -15,6 +16,8 @@ from cvxstructreg.row_blocks.block import Block, arrays_of, checksum_of
 Kernel = Callable[..., Any]
 #: Rows of a sparse block that are made dense at a time.
 ROWS_AT_ONCE = 2048
+#: Entries of a sparse block that are counted at a time, so that copies of them stay in the cache of the processor.
+ENTRIES_AT_ONCE = 100_000
 #: From this part of nonzero entries on, a Gram matrix is computed from dense rows.
 DENSE_FROM = 0.25
 
@@ -76,7 +79,10 @@ def bent_pull(X: Any, p: Array, shift: float, weights: Array) -> Array:
 
 def columns(X: Any, chosen: Any) -> Any:
     """Some columns, as CSC or dense."""
-    return sp.csc_array(X[:, chosen]) if sp.issparse(X) else np.asfortranarray(X[:, chosen])
+    if not sp.issparse(X):
+        return np.asfortranarray(X[:, chosen])
+    distinct = compiled_pays(X.nnz) and len(np.unique(chosen)) == len(chosen)
+    return sp.csc_array(chosen_columns(X, chosen) if distinct else X[:, chosen])
 
 
 def some_rows(X: Any, count: int) -> Any:
@@ -90,9 +96,14 @@ def statistics(X: Any) -> tuple[Array, Array, Array]:
     if not sp.issparse(X):
         return X.sum(axis=0), np.einsum("ij,ij->j", X, X), np.full(X.shape[1], float(X.shape[0]))
     d = X.shape[1]
-    sums = np.bincount(X.indices, weights=X.data, minlength=d).astype(float)
-    squares = np.bincount(X.indices, weights=X.data**2, minlength=d).astype(float)
-    return sums, squares, np.bincount(X.indices, minlength=d).astype(float)
+    sums, squares, counts = np.zeros(d), np.zeros(d), np.zeros(d)
+    step = max(ENTRIES_AT_ONCE, 4 * d)
+    for first in range(0, X.nnz, step):
+        where, values = X.indices[first : first + step].astype(np.intp), X.data[first : first + step]
+        sums += np.bincount(where, weights=values, minlength=d)
+        squares += np.bincount(where, weights=values**2, minlength=d)
+        counts += np.bincount(where, minlength=d)
+    return sums, squares, counts
 
 
 def centred_squares(X: Any, means: Array) -> Array:
@@ -123,7 +134,16 @@ def second_order_on(X: Any, chosen: Any, w: Array, b: Array, losses: Any) -> tup
     z = images + b
     g = sum((scale * loss.grad(z) for scale, loss in losses), np.zeros_like(z))
     h = sum((scale * loss.hess_diag(z) for scale, loss in losses), np.zeros_like(z))
-    return images, g, h, np.asarray(X.T @ g), np.asarray(C.T @ h), weighted_gram(C, h[:, 0])
+    return images, g, h, _pull_of_rows(X, g), np.asarray(C.T @ h), weighted_gram(C, h[:, 0])
+
+
+def _pull_of_rows(X: Any, g: Array) -> Array:
+    """X'g for one output, where compiled loops are loaded anyway."""
+    if not sp.issparse(X):
+        return np.asarray(X.T @ g)
+    from cvxstructreg.row_blocks import compiled_rows
+
+    return np.asarray(compiled_rows.pull(X.data, unsigned(X.indices), X.indptr, g[:, 0], X.shape[1]))[:, None]
 
 
 def chosen_columns(X: Any, chosen: Any) -> Any:
@@ -134,7 +154,8 @@ def chosen_columns(X: Any, chosen: Any) -> Any:
 
     position = np.full(X.shape[1], -1, dtype=np.int32)
     position[chosen] = np.arange(len(chosen))
-    found = compiled_rows.chosen_columns(X.data, unsigned(X.indices), X.indptr, position)
+    is_chosen = (position >= 0).view(np.uint8)
+    found = compiled_rows.chosen_columns(X.data, unsigned(X.indices), X.indptr, position, is_chosen)
     return sp.csr_array(found, shape=(X.shape[0], len(chosen)))
 
 
