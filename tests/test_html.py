@@ -100,3 +100,8 @@ def test_a_path_shows_a_few_points():
 def test_a_diagnosis():
     assert "Not optimal" in text_of(csr.diagnose(PROBLEM, np.ones(12)))
     assert "Optimal" in text_of(csr.diagnose(PROBLEM, PROBLEM.solve(tol=1e-9)))
+
+
+def test_bars_begin_at_the_same_place():
+    cells = re.findall(r'<td style="([^"]*)"><span', PROBLEM.solve()._repr_html_())
+    assert cells and all("text-align:left" in style for style in cells)

@@ -55,6 +55,9 @@ def test_every_notebook_has_what_a_class_needs(path):
         assert "assert" in solutions.split(f"## {word}")[1].split("\n## ")[0], f"the solution of {word!r} is not tested"
     code = "\n".join(code for _, code in cells(path))
     assert "cp.Problem(" in code and "csr.certify(" in code
+    drawn = [code for _, code in cells(path) if "plt.subplots" in code]
+    three = (r"\byours?\b", r"\bours?\b", r"cvxpy")
+    assert any(all(re.search(word, code, re.IGNORECASE) for word in three) for code in drawn), "no plot of all three"
     student = "".join(code for options, code in cells(path) if "student" in options)
     lines = [line for line in student.splitlines() if line.strip()]
     assert 4 <= len(lines) <= STUDENT_LINES

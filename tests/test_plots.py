@@ -295,6 +295,8 @@ def test_primal_and_dual_values_close_in():
         assert np.all(np.asarray(dual.get_ydata()) <= optimum * (1 + 1e-9))
         assert null.get_label() == "zero weights"
     assert "seconds" in plots.duality(problem, solution, x="seconds").get_xlabel()
+    low, high = plots.duality(problem, solution).get_title().removeprefix("optimum between ").split(" and ")
+    assert float(low) < float(high)  # as many digits as it takes to tell them apart
     with pytest.raises(ValueError, match="x must be"):
         plots.duality(problem, solution, x="hours")
     with pytest.raises(ValueError, match="no certificate with a lower bound"):

@@ -53,6 +53,11 @@ def test_formulas_of_docstrings_are_escaped_outside_code():
         "alpha_ : |x|",
         "    |x|",
     ]
+    process = runpy.run_path(str(DOCS / "_ext" / "plain_docstrings.py"))["process"]
+    for what, first in (("function", "The error: a number."), ("property", ": The error: a number.")):
+        changed = ["The error: a number."]
+        process(None, what, "name", None, None, changed)
+        assert changed == [first]  # napoleon would take "The error" for the type of a property
     assert plain(lines) == [
         r"lam \|w\|_1 with ``|w|`` and :class:`A_b_`, w\_(j-1).",
         *lines[1:8],

@@ -57,7 +57,7 @@ def cv_curve(model: Any, ax: Any = None, folds: bool = True) -> Any:
     _write_counts(ax, strengths, model.n_selected_.mean(axis=0))
     ax.set_xlabel("strength")
     ax.set_ylabel("score")
-    ax.legend(fontsize="small", frameon=False, loc="lower right")
+    ax.legend(fontsize="small", frameon=False, loc="best")
     return ax
 
 

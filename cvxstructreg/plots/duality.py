@@ -64,9 +64,18 @@ def duality(
     ax.set_ylim(max(float(np.nanmin(shown)), best - BELOW * height) - 0.05 * height, top + 0.05 * height)
     ax.set_xlabel("iterations" if x == "iterations" else "seconds, without compilation")
     ax.set_ylabel("value")
-    ax.set_title(f"optimum between {dual[-1]:.6g} and {primal[-1]:.6g}", fontsize="medium")
+    ax.set_title(_bounds(float(dual[-1]), float(primal[-1])), fontsize="medium")
     ax.legend(fontsize="small", frameon=False)
     return ax
+
+
+def _bounds(low: float, high: float) -> str:
+    """Both bounds with enough digits to tell them apart, 12 at most."""
+    for digits in range(6, 13):
+        texts = f"{low:.{digits}g}", f"{high:.{digits}g}"
+        if texts[0] != texts[1]:
+            return f"optimum between {texts[0]} and {texts[1]}"
+    return f"optimum {high:.12g}"
 
 
 def _records(problem: Problem, history: Solution | Sequence[Record] | None) -> Sequence[Record]:

@@ -32,7 +32,7 @@ def card(title: str, rows: Iterable[tuple[str, Any]] = (), *more: str, note: str
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], left: int = 1) -> str:
-    """Return an HTML table; the first ``left`` columns are aligned left, the others right.
+    """Return an HTML table; the first ``left`` columns and all bars are aligned left, the other cells right.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], left: int = 1) -> 
     """
 
     def cells(tag: str, values: Sequence[Any]) -> str:
-        styles = (_LEFT if number < left else _RIGHT for number in range(len(values)))
+        styles = (_LEFT if n < left or isinstance(value, Markup) else _RIGHT for n, value in enumerate(values))
         return "".join(
             f'<{tag} style="{style}">{value if isinstance(value, Markup) else html.escape(str(value))}</{tag}>'
             for style, value in zip(styles, values, strict=True)

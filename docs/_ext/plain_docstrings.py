@@ -42,6 +42,8 @@ def plain(lines: list[str]) -> list[str]:
 def process(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
     """Escape a docstring in place, before napoleon reads its sections."""
     lines[:] = plain(lines)
+    if what in ("attribute", "property") and lines:
+        lines[0] = f": {lines[0]}"  # napoleon takes what stands before the first colon for a type: here nothing
 
 
 def setup(app: Any) -> dict[str, Any]:
