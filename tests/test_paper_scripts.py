@@ -69,7 +69,8 @@ def test_the_score_of_a_sentence_is_what_the_true_class_loses(scripts):
     models = scripts("text_models")
     name = scripts("text_data").MADE
     points = {"ridge": {"lam": 1.0}}
-    header, rows = models.sentence_table(name, None, points, {"lam": 0.1, "lam1": 0.1, "rho": 1.0})
+    variant = {"name": name, "data_home": None} | scripts("sentence_cells").MAIN
+    header, rows = models.sentence_table(variant, points, {"lam": 0.1, "lam1": 0.1, "rho": 1.0})
     assert header == ["sentence", "sentences", "ridge"]
     data = scripts("text_data").text_data(name, None)
     w, b = models.models_of(data.whole, points, {"lam": 0.1, "lam1": 0.1, "rho": 1.0})["ridge"]
@@ -78,3 +79,22 @@ def test_the_score_of_a_sentence_is_what_the_true_class_loses(scripts):
     counts = data.vectorizer.transform([" ".join(sentences), " ".join(sentences[1:])]).toarray()
     probability = 1.0 / (1.0 + np.exp(-(counts @ w + b)))
     assert rows[0][2] == pytest.approx(np.log(probability[0]) - np.log(probability[1]), abs=1e-3)
+
+
+def test_a_grid_grows_until_no_edge_is_chosen(scripts, monkeypatch):
+    models = scripts("text_models")
+    data = scripts("text_data").text_data(scripts("text_data").MADE, None)
+    tried = []
+
+    def solved(model, part, point, start):
+        tried.append(point["lam"])
+        return type("Found", (), {"coef": np.ones(2), "intercept": 0.0})
+
+    monkeypatch.setattr(models, "solved", solved)
+    scores = {0.001: 3.0, 0.01: 2.0, 0.1: 1.0}
+    development = type("Part", (), {"right": lambda *_: np.array([scores.get(round(tried[-1], 9), 0.0)])})()
+    found = type("Data", (), {"training": data.training, "development": development})()
+    best, point, count = models.best_inside(found, "ridge", {"lam": (1.0, 0.1, 0.01)}, 6)
+    assert round(point["lam"], 9) == 0.001 and count == len(tried) == 5 and best == 300.0
+    tried.clear()
+    assert models.best_inside(found, "ridge", {"lam": (1.0, 0.1, 0.01)}, 0)[2] == 3

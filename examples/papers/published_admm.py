@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numba import njit
 
 from cvxstructreg.groups import Groups
 from cvxstructreg.solvers.lasso import compiled_coordinate_descent
@@ -70,6 +71,33 @@ class WeightStep:
         return w, float(b)
 
 
+@njit(cache=True)
+def update_copies(
+    indptr: Any,
+    indices: Any,
+    tokens: Any,
+    each: Any,
+    radii: Any,
+    w: Any,
+    threshold: float,
+    v: Any,
+    u: Any,
+    pull: Any,
+) -> None:
+    """v_s = the prox of the norm at w_s + u_s, u_s = what is left; add up each * (v - u) of every word in ``pull``."""
+    for g in range(len(indptr) - 1):
+        square = 0.0
+        for k in range(indptr[g], indptr[g + 1]):
+            u[k] += w[indices[k]]
+            square += tokens[k] * u[k] ** 2
+        norm = np.sqrt(square)
+        kept = 1.0 - threshold * radii[g] / norm if norm > threshold * radii[g] else 0.0
+        for k in range(indptr[g], indptr[g + 1]):
+            v[k] = kept * u[k]
+            u[k] -= v[k]
+            pull[indices[k]] += each[k] * (v[k] - u[k])
+
+
 class Copies:
     """The copies v_s of the weights and their multipliers: each group has ``times`` copies of radius c.
 
@@ -95,13 +123,15 @@ class Copies:
         """The norm of each group, divided by its radius."""
         return np.sqrt(np.add.reduceat(self.tokens * entries**2, self.groups.indptr[:-1])) / self.radii
 
-    def update(self, w: Any, threshold: float) -> bool:
+    def update(self, w: Any, threshold: float, residuals: bool) -> bool:
         """Update v by soft thresholding of the norms and u by the remainder; return whether the residuals are small."""
-        groups, old, z = self.groups, self.v, w[self.groups.indices]
-        a = z + self.u
-        kept = np.maximum(1.0 - threshold / np.maximum(self.norms(a), 1e-300), 0.0)
-        self.v = np.repeat(kept, groups.sizes) * a
-        self.u = a - self.v
+        groups, old = self.groups, self.v
+        self.v, self.u, self.pull = np.empty_like(old), self.u.copy(), np.zeros(groups.n_features)
+        given = (groups.indptr, groups.indices, self.tokens, self.each, self.radii)
+        update_copies(*map(np.asarray, given), w, threshold, self.v, self.u, self.pull)
+        if not residuals:
+            return False
+        z = w[groups.indices]
         size = max(float(self.each @ z**2), float(self.each @ self.v**2))
         agree = float(self.each @ (z - self.v) ** 2) <= SMALL**2 * size
         moved, held = np.linalg.norm(self.adjoint(self.v - old)), np.linalg.norm(self.adjoint(self.u))
@@ -139,8 +169,8 @@ class Trunk:
             self.largest.append(float(self.copies.norms(self._sum[self.groups.indices]).max(initial=0.0)))
         return self.points[number]
 
-    def iterations(self, lam: float) -> Iterator[tuple[Point, Any, bool]]:
-        """Yield after each iteration (w, b), the multipliers of the groups, and whether the residuals are small."""
+    def run(self, lam: float, residuals: bool) -> Iterator[tuple[Point, Copies, bool]]:
+        """Yield after each iteration (w, b), the copies, and whether the residuals are small (if they are wanted)."""
         copies, number = Copies(self.groups, self.weights_are_counts), 0
         total = np.zeros(self._sum.size)
         while True:  # on the trunk
@@ -149,18 +179,19 @@ class Trunk:
                 break
             total += w
             copies.u = total[self.groups.indices]
-            yield (w, b), copies.multipliers(self.rho), False
+            yield (w, b), copies, False
             number += 1
         while True:
-            done = copies.update(w, lam / self.rho)
-            yield (w, b), copies.multipliers(self.rho), done
-            w, b = self.step(w, b, self.rho * copies.adjoint(copies.v - copies.u))
+            done = copies.update(w, lam / self.rho, residuals)
+            yield (w, b), copies, done
+            w, b = self.step(w, b, self.rho * copies.pull)
 
 
 def iterations(*problem: Any, weights_are_counts: bool = False) -> Iterator[tuple[Point, Any, bool]]:
-    """The iterations for (X, y, groups, lam, lam_1, rho), without a trunk of earlier runs."""
+    """The points, multipliers of the groups and small residuals for (X, y, groups, lam, lam_1, rho)."""
     X, y, groups, lam, lam1, rho = problem
-    return Trunk(X, y, groups, lam1, rho, weights_are_counts).iterations(lam)
+    steps = Trunk(X, y, groups, lam1, rho, weights_are_counts).run(lam, residuals=True)
+    return ((point, copies.multipliers(rho), done) for point, copies, done in steps)
 
 
 class Stops:
@@ -184,21 +215,22 @@ class Stops:
         trunk: Trunk | None = None,
     ) -> None:
         trunk = trunk or Trunk(X, y, groups, lam1, rho, weights_are_counts)
-        self._steps, self._count, self._change = trunk.iterations(lam), 0, change
-        self._last: tuple[Point, Any] = ((np.zeros(0), 0.0), np.zeros(0))
+        self._steps, self._count, self._change = trunk.run(lam, residuals=change is None), 0, change
+        self._rho, self._last = rho, ((np.zeros(0), 0.0), trunk.copies)
         self._done = False
 
     def after(self, count: int) -> tuple[Point, Any]:
         """(w, b) and the multipliers after ``count`` iterations; ``count`` must not decrease between calls."""
         while self._count < count and not self._done:
             before = self._last[0][0]
-            point, multipliers, self._done = next(self._steps)
-            self._last = point, multipliers
+            point, copies, self._done = next(self._steps)
+            self._last = point, copies
             self._count += 1
             if self._change is not None:
                 moved = np.inf if self._count == 1 else np.linalg.norm(point[0] - before)
                 self._done = bool(moved <= self._change * np.linalg.norm(point[0]))
-        return self._last
+        point, copies = self._last
+        return point, copies.multipliers(self._rho)
 
     @property
     def ended(self) -> bool:
