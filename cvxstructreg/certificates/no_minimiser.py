@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from cvxstructreg.certificates.free_directions import unpenalised, visible
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.forms.normal_form import NormalForm
-from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
+from cvxstructreg.forms.quadratic_form import DENSE_LIMIT, to_dense
 from cvxstructreg.numerics.arrays import Array
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _by_intercept(parts: NormalForm) -> Escape | None:
         return None
     ones = np.ones((parts.model.n_rows, 1))
     pairs = [(piece.atom, piece.forward(ones)) for piece in parts.score_pieces]
-    gains = np.concatenate([loss.gains(rows).toarray().ravel() for loss, rows in pairs if isinstance(loss, Loss)])
+    gains = np.concatenate([to_dense(loss.gains(rows)).ravel() for loss, rows in pairs if isinstance(loss, Loss)])
     if not gains.any() or (gains.min() < 0 < gains.max()):
         return None
     return Escape(np.zeros(parts.shape), np.array([np.sign(gains.sum())]))
@@ -127,7 +127,7 @@ def _separating(parts: NormalForm, free: Array) -> Escape | None:
     if parts.model.intercept:
         columns = np.column_stack([columns, np.ones(len(columns))])
     pairs = [(piece.atom, piece.forward(columns)) for piece in parts.score_pieces]
-    gains = sp.vstack([loss.gains(rows) for loss, rows in pairs if isinstance(loss, Loss)], format="csr")
+    gains = sp.vstack([sp.csr_array(loss.gains(rows)) for loss, rows in pairs if isinstance(loss, Loss)], format="csr")
     bounds, sides = _inside_bounds(parts, free, columns.shape[1] * k)
     constraints = sp.vstack([-gains, *bounds], format="csr") if bounds else -gains
     cost = -np.asarray(gains.sum(axis=0)).ravel()

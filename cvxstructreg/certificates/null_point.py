@@ -64,7 +64,8 @@ def _find(problem: Problem) -> NullPoint:
     theta, b = np.zeros(parts.shape), np.zeros(parts.n_outputs)
     if parts.separable is not None and parts.separable.bounded:
         theta = np.clip(theta, parts.separable.lower, parts.separable.upper)
-    bare = scores = parts.model.scores(theta, b)
+    at_rest = not theta.any()  # then no product with the data is needed
+    bare = scores = np.zeros((parts.model.n_rows, parts.n_outputs)) if at_rest else parts.model.scores(theta, b)
     at_zero = problem.value_at(theta, b, scores)
     none = np.zeros((len(theta), 0))
     if parts.scores_are_smooth:

@@ -102,7 +102,7 @@ class Loss(Atom):
         """Constant scores that minimise the loss; without a gradient, candidates for such scores."""
         return [lowest_constants(*self.kinks())] if self.can("kinks") else [np.zeros(self.n_outputs)]
 
-    def gains(self, columns: Array) -> sp.csr_array:
+    def gains(self, columns: Array) -> Array | sp.csr_array:
         """For a loss that does not attain its infimum: a matrix G such that it grows nowhere along d if G d >= 0.
 
         The loss then decreases where G d > 0. A direction d has coefficients (m, k) of the ``columns`` (n, m).
@@ -111,7 +111,7 @@ class Loss(Atom):
         counted = np.asarray(self.sample_weight) > 0
         labels, columns = np.asarray(self.y)[counted], columns[counted]
         if labels.shape[1] == 1:
-            return sp.csr_array(labels * columns)
+            return np.asarray(labels * columns)
         k = labels.shape[1]
         others = [labels - np.eye(k)[other] for other in range(k)]
         rows = [(columns[:, :, None] * picks[:, None, :])[picks.any(axis=1)] for picks in others]

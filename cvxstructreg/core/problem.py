@@ -122,13 +122,18 @@ class Problem:
     @property
     def now(self) -> Problem:
         """The problem at the current values of the parameters in its strengths; itself if there are none."""
-        if not any(term.has_parameters for term in self._stated):
+        if not self._has_parameters:
             return self
         terms = tuple(term.now() for term in self._stated)
         known = self.__dict__.get("_now")
         if known is None or [term.scale for term in terms] != [term.scale for term in known.terms]:
             known = self.__dict__["_now"] = Problem(self.given, Objective(terms))
         return known
+
+    @cached_property
+    def _has_parameters(self) -> bool:
+        """Whether any strength is a parameter; asked several dozen times in a solve."""
+        return any(term.has_parameters for term in self._stated)
 
     @property
     def terms(self) -> tuple[Term, ...]:

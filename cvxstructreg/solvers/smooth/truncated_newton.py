@@ -30,8 +30,8 @@ REFRESH_EVERY = 5
 #: Conjugate gradients stop when a step gains less than PATIENCE * doubt times the average gain so far, or when the
 #: smoothed residual is small enough for the tolerance and at most ACCURACY times the gradient. "Doubt" measures how
 #: inaccurate the quadratic model was in the last Newton step. After m conjugate gradient steps it may fall by a factor
-#: of at most m + 1, since a short step says little about longer ones.
-PATIENCE, ACCURACY = 3.0, 0.9
+#: of at most m + 1, since a short step says little about longer ones. With dense data, DENSE_PATIENCE is used instead.
+PATIENCE, DENSE_PATIENCE, ACCURACY = 1.0, 3.0, 0.9
 #: The part of the allowed gap that a step aims at.
 AIM = 0.8
 #: If a full step achieves less than BROKEN times the predicted decrease, it has crossed kinks of the derivative
@@ -69,7 +69,8 @@ def run(problem: Problem, start: Iterate, tol: float, max_cg: int = 1000) -> Ite
         if close or count > 1:
             yield Iterate(at.theta, at.b, promising=bool(close))
         solver = NewtonStep(curvature, max_cg, single or objective.dense is None)
-        patience = (PERSISTENCE if ahead else PATIENCE) * doubt
+        usual = DENSE_PATIENCE if isinstance(objective.design, np.ndarray) else PATIENCE
+        patience = (PERSISTENCE if ahead else usual) * doubt
         accuracy = min(ACCURACY * size, proof.candidate_size(reach))
         theta = solver.solve(gradient, accuracy, patience, proof.excess(AIM * allowed))
         if solver.enough:
