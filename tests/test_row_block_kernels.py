@@ -1,0 +1,44 @@
+"""What a pass computes from one sparse block equals dense formulas."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import cvxstructreg as csr
+from cvxstructreg.row_blocks import kernels
+
+RNG = np.random.default_rng(0)
+DENSE = np.where(RNG.random((300, 40)) < 0.4, RNG.normal(size=(300, 40)), 0.0)
+BLOCK = sp.csr_array(DENSE)
+
+
+@pytest.mark.parametrize("chosen", [np.arange(39, 3, -1), np.array([7]), np.zeros(0, dtype=np.int64)])
+def test_chosen_columns_keep_their_order(chosen):
+    """The first case has more entries than the loop makes room for at first."""
+    assert np.array_equal(kernels.chosen_columns(BLOCK, chosen).toarray(), DENSE[:, chosen])
+
+
+@pytest.mark.parametrize("chosen", [[5, 2, 30], [5, 2, 5]])
+def test_columns_are_stored_by_columns_and_may_repeat(chosen, monkeypatch):
+    monkeypatch.setattr(kernels, "compiled_pays", lambda count: True)
+    found = kernels.columns(BLOCK, np.array(chosen))
+    assert found.format == "csc" and np.array_equal(found.toarray(), DENSE[:, chosen])
+
+
+@pytest.mark.parametrize("density", ["sparse", "dense"])
+def test_a_newton_pass_has_all_products(density):
+    chosen, b = np.array([3, 17, 9, 22]), np.array([0.3])
+    loss, w = csr.Logistic(np.where(DENSE[:, 0] > 0, 1, -1)), RNG.normal(size=(4, 1))
+    X, C = BLOCK if density == "sparse" else DENSE, DENSE[:, chosen]
+    g, h = 2.0 * loss.grad(C @ w + b), 2.0 * loss.hess_diag(C @ w + b)
+    expected = C @ w, g, h, DENSE.T @ g, C.T @ h, C.T @ (h * C)
+    for found, wanted in zip(kernels.second_order_on(X, chosen, w, b, [(2.0, loss)]), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_statistics_are_added_up_over_parts_of_the_entries(monkeypatch):
+    monkeypatch.setattr(kernels, "ENTRIES_AT_ONCE", 1)  # then 160 entries at a time
+    sums, squares, counts = kernels.statistics(BLOCK)
+    np.testing.assert_allclose(sums, DENSE.sum(axis=0), atol=1e-12)
+    np.testing.assert_allclose(squares, (DENSE**2).sum(axis=0))
+    assert np.array_equal(counts, np.count_nonzero(DENSE, axis=0))
