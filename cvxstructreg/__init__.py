@@ -65,7 +65,7 @@ from cvxstructreg.verification import Diagnosis, Report, certify, diagnose, trac
 from cvxstructreg.warped_kernel import WarpedKernel
 
 if TYPE_CHECKING:
-    from cvxstructreg import conventions, datasets, estimators, io, metrics, plots, selection
+    from cvxstructreg import conventions, datasets, estimators, io, metrics, plots, selection, testing
     from cvxstructreg.estimators import (
         DissimilaritySVC,
         EarlyStopped,
@@ -194,6 +194,7 @@ __all__ = [
     "path",
     "plots",
     "selection",
+    "testing",
     "trace",
     "verify",
 ]
@@ -221,7 +222,7 @@ _ESTIMATORS = {
     "StructuredRegressor",
     "StructuredRegressorCV",
 }
-_PARTS = {"conventions", "datasets", "estimators", "io", "metrics", "plots", "selection"}
+_PARTS = {"conventions", "datasets", "estimators", "io", "metrics", "plots", "selection", "testing"}
 
 
 def __getattr__(name: str) -> Any:

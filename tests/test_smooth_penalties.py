@@ -85,9 +85,10 @@ def test_auto_prefers_the_newton_methods():
         check_solver(solver, mixed)
 
 
-def test_a_gradient_without_second_derivatives_leaves_fista():
+def test_a_gradient_without_second_derivatives_is_enough_for_fista_and_lbfgs():
     model, loss = data()
     formulas = {name: FORMULAS[name] for name in ("grad", "lipschitz")}
     problem = csr.Problem(model, loss + 2.0 * csr.FromExpression(given, **formulas))
     assert "hessp" in csr.solvers.refusals(problem)["newton"]
     check_solver("fista", problem)
+    check_solver("lbfgs", problem)

@@ -187,7 +187,9 @@ class Quadratic(Need):
 
 @dataclass(frozen=True)
 class SmoothWeights(Need):
-    """All terms on the weights are quadratic, or have second derivatives."""
+    """All terms on the weights are quadratic, or have second derivatives; for some solvers a gradient is enough."""
+
+    derivatives: tuple[str, ...] = ("grad", "hessp")
 
     def __str__(self) -> str:
         return "quadratic or smooth terms on the weights"
@@ -198,9 +200,9 @@ class SmoothWeights(Need):
         if parts.separable is not None:
             return "L1 and bounds have no gradient; only quadratic and smooth terms on the weights are supported"
         for piece in parts.weight_pieces:
-            if not piece.atom.can("grad", "hessp"):
-                name = type(piece.source).__name__
-                return f"{name} is not a quadratic function of the weights, and has no grad and hessp"
+            if not piece.atom.can(*self.derivatives):
+                name, needed = type(piece.source).__name__, " and ".join(self.derivatives)
+                return f"{name} is not a quadratic function of the weights, and has no {needed}"
         return None
 
 

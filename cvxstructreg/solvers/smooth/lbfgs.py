@@ -15,6 +15,7 @@ import numpy as np
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.solvers.iterate import Iterate
+from cvxstructreg.solvers.needs import SmoothWeights
 from cvxstructreg.solvers.smooth.curvature import Curvature
 from cvxstructreg.solvers.smooth.preconditioners import inverse_root
 from cvxstructreg.solvers.smooth.smooth_objective import NEEDS, SmoothObjective, Span, State
@@ -98,4 +99,4 @@ def _inverse_times(pairs: deque[tuple[Array, Array]], g: Array) -> Array:
     return q
 
 
-SOLVER = Solver("lbfgs", run, NEEDS, baseline=True, by_passes=True)
+SOLVER = Solver("lbfgs", run, (NEEDS[0], SmoothWeights(("grad",))), baseline=True, by_passes=True)
