@@ -1,0 +1,50 @@
+"""The general Newton solver: blocks of its matrix, when it is taken, and certificates of a norm beside ridges."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import cvxstructreg as csr
+from cvxstructreg.solvers.general.newton_matrix import add_row_hessians
+
+RNG = np.random.default_rng(5)
+ROWS = RNG.normal(size=(30, 4))
+
+
+def _hessians(kind: str) -> np.ndarray:
+    if kind == "differences":  # every row sums to zero
+        p = RNG.dirichlet(np.ones(3), size=30)
+        return p[:, :, None] * np.eye(3) - p[:, :, None] * p[:, None, :]
+    root = RNG.normal(size=(30, 3, 3))
+    return np.einsum("iab,icb->iac", root, root)  # signs differ from row to row
+
+
+@pytest.mark.parametrize("kind", ["differences", "any signs"])
+def test_blocks_of_the_newton_matrix(kind: str) -> None:
+    """The blocks equal the sums over rows."""
+    hessians = _hessians(kind)
+    H = np.zeros((3, 4, 3, 4))
+    add_row_hessians(H, ROWS, hessians)
+    assert np.allclose(H, np.einsum("iab,ij,ik->ajbk", hessians, ROWS, ROWS), atol=1e-12)
+
+
+def test_few_data_with_jumps_go_to_the_dense_newton_method() -> None:
+    """auto takes semismooth_newton for few dense data and the squared hinge or the hinge, and newton otherwise."""
+    X, y = RNG.normal(size=(40, 5)), np.where(np.arange(40) % 2, 1, -1)
+    for loss, expected in ((csr.SquaredHinge(y), "semismooth_newton"), (csr.Hinge(y), "semismooth_newton")):
+        solution = csr.Problem(csr.Linear(X), loss + csr.Ridge()).solve()
+        assert (solution.solver, solution.status) == (expected, "optimal")
+        assert "40 x 5 dense data" in solution.solver_choice
+    assert csr.Problem(csr.Linear(X), csr.Logistic(y) + csr.Ridge()).solve().solver == "newton"
+    assert csr.Problem(csr.Linear(sp.csr_array(X)), csr.SquaredHinge(y) + csr.Ridge()).solve().solver == "newton"
+
+
+def test_a_latent_norm_is_certified_without_its_prox(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The dual point of the only norm is what the other terms leave, so certificates need no prox."""
+    X, y = RNG.normal(size=(40, 6)), RNG.normal(size=40)
+    groups = csr.Groups([[0, 1, 2], [2, 3, 4], [4, 5]], n_features=6)
+    problem = csr.Problem(csr.Linear(X), csr.Squared(y) + 2.0 * csr.LatentGroupLasso(groups) + 0.1 * csr.Ridge())
+    solution = problem.solve(tol=1e-8)
+    monkeypatch.setattr(csr.LatentGroupLasso, "prox", lambda self, v, t: pytest.fail("a prox was computed"))
+    certificate = csr.certify(problem, solution.coef, solution.intercept)
+    assert 0.0 <= certificate.relative_gap <= 1e-5
