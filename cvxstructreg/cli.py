@@ -136,9 +136,10 @@ class CompileAhead:
     compiled when they are needed.
     """
 
-    def __init__(self) -> None:
+    CODE = f"from cvxstructreg.instances import METHODS; METHODS[{COMPILED_AHEAD!r}]().solve()"
+
+    def __init__(self, code: str = CODE) -> None:
         self.process: subprocess.Popen[bytes] | None = None
-        code = f"from cvxstructreg.instances import METHODS; METHODS[{COMPILED_AHEAD!r}]().solve()"
         if sys.executable and (os.cpu_count() or 1) > 1:
             none = subprocess.DEVNULL
             self.process = subprocess.Popen([sys.executable, "-c", code], stdin=none, stdout=none, stderr=none)
