@@ -251,10 +251,17 @@ def _is_built_in(atom: object) -> bool:
 
 def objective_scale(problem: Problem, objective: float) -> float:
     """The scale of relative gaps: the objective, but at least a small part of its value at the null point."""
-    null = null_point(problem)
-    pairs = ((SCALE_FLOOR, null.objective), (FIT_FLOOR, null.with_intercept), (ROUND_OFF_FLOOR, null.with_zero_scores))
-    floors = (part * abs(value) for part, value in pairs if np.isfinite(value))
-    return max(abs(objective), *floors, np.finfo(float).tiny)
+    floor = problem.__dict__.get("_scale_floor")
+    if floor is None:
+        null = null_point(problem)
+        values = (
+            (SCALE_FLOOR, null.objective),
+            (FIT_FLOOR, null.with_intercept),
+            (ROUND_OFF_FLOOR, null.with_zero_scores),
+        )
+        floors = (part * abs(value) for part, value in values if np.isfinite(value))
+        floor = problem.__dict__["_scale_floor"] = max((*floors, float(np.finfo(float).tiny)))
+    return max(abs(objective), float(floor))
 
 
 def _is_nonnegative(problem: Problem) -> bool:
