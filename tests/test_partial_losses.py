@@ -87,7 +87,9 @@ def test_no_solver_fails_and_no_bound_is_above_the_optimum(cls, kept, intercept)
         for solver in registry.accepting(problem):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", InaccurateWarning)
-                solution = problem.solve(solver=solver.name, tol=1e-5, max_iter=100)
+                # without a conjugate group_newton has no gap at which it could end its costly iterations
+                limit = 10 if solver.name == "group_newton" else 40
+                solution = problem.solve(solver=solver.name, tol=1e-5, max_iter=limit)
             told = f"{name}, {solver.name}: {solution.status}, {solution.certificate}"
             proof, slack = solution.certificate, 1e-9 * (1.0 + abs(optimum.objective))
             assert solution.objective >= optimum.certificate.lower_bound - slack, told
