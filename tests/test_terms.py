@@ -20,7 +20,14 @@ def as_atom(term):
     return type(f"Scaled{type(term.atom).__name__}", (Atom,), members)()
 
 
-@pytest.mark.parametrize("atom, shape", EXAMPLES)
+#: The first example of each class; the others are slow tests.
+FIRST = [
+    param if param.id.endswith("-0") else pytest.param(*param.values, id=param.id, marks=pytest.mark.slow)
+    for param in EXAMPLES
+]
+
+
+@pytest.mark.parametrize("atom, shape", FIRST)
 def test_a_scaled_term_keeps_the_contract_of_atoms(atom, shape):
     check_atom(as_atom(2.5 * atom), shape)
 
