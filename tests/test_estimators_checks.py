@@ -23,7 +23,7 @@ TIGHT = 1e-13
 # Kernel machines end with an exact polish, but round-off of the certificate is larger there.
 TIGHT_KERNEL = 1e-12
 # Enough of a cross-validation to see the conventions.
-SHORT = {"n_strengths": 2, "smallest": 0.1, "cv": 3, "tol": 1e-12}
+SHORT = {"n_strengths": 2, "smallest": 0.1, "cv": 2, "tol": 1e-12}
 # Two stops of one run; its steps in w must be accurate if fits are compared.
 EARLY = {"rhos": [1.0], "stops": [1, 3], "cv": 3, "tol": 1e-6, "solver_options": {"w_tol": 1e-12}}
 SEMI_SUPERVISED = ("DissimilaritySVC", "MixedGraphClassifier")
