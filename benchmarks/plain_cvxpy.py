@@ -25,6 +25,8 @@ import cvxstructreg as csr
 Make = Callable[[], cp.Problem]
 #: Runs of each tiny problem; the quickest counts.
 TINY_RUNS = 3
+#: Seconds that a tiny problem may take more than with CVXPY.
+ALLOWED = 0.02
 
 
 def logistic(density: float, strength: float) -> Make:
@@ -93,7 +95,7 @@ def tiny() -> Iterator[Result]:
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
     from plain_problems import CASES, data
 
-    worst: dict[bool, tuple[float, float, float, str, float]] = {}
+    found: dict[bool, list[tuple[float, float, float, str, float]]] = {True: [], False: []}
     for name, case in CASES.items():
         known = csr.from_cvxpy(case(data())).is_fully_known
         case(data()).solve(method="structreg")  # compile
@@ -103,10 +105,12 @@ def tiny() -> Iterator[Result]:
             ours = min(ours, _seconds(prob, method="structreg"))
             gap = prob.solver_stats.extra_stats.relative_gap
             theirs = min(theirs, _seconds(case(data())))
-        if known not in worst or ours - theirs > worst[known][0]:
-            worst[known] = (ours - theirs, ours, theirs, name, gap)
-    for known, (_, ours, theirs, name, gap) in worst.items():
-        work = f"{'all terms known' if known else 'a term of no known form'}: {name}"
+        found[known].append((ours - theirs, ours, theirs, name, gap))
+    for known, rows in found.items():
+        _, ours, theirs, name, gap = max(rows)
+        held = sum(row[0] <= ALLOWED for row in rows)
+        kind = "all terms known" if known else "a term of no known form"
+        work = f"{kind} ({held} of {len(rows)} hold): {name}"
         yield Result(TINY, work, "structreg", ours, ours, gap, "at most 20 ms more")
         yield Result(TINY, work, "cvxpy", theirs, theirs, np.nan)
 

@@ -76,6 +76,16 @@ def test_options_go_to_the_solvers():
     assert prob.solver_stats.solver_name == "cvxstructreg fista"
 
 
+@pytest.mark.parametrize("solver", ["auto", "group_descent"])
+def test_auxiliary_variables_inside_atoms_have_values(solver):
+    """Tiny problems with auxiliary variables go to CVXPY; a solver that knows nothing of them adds their values."""
+    prob = CASES["atoms of this library with auxiliary variables"](data())
+    options = {} if solver == "auto" else {"solver": solver}
+    value = prob.solve(method="structreg", tol=1e-8, **options)
+    assert prob.solver_stats.solver_name == f"cvxstructreg {'cvxpy' if solver == 'auto' else solver}"
+    assert value == pytest.approx(prob.objective.value) == pytest.approx(prob.solve(solver=cp.CLARABEL), rel=1e-6)
+
+
 def test_a_problem_without_a_lower_bound():
     g = data()
     prob = cp.Problem(cp.Minimize(cp.sum_squares(g.X @ g.w - g.r) + 3 * g.b))

@@ -25,6 +25,8 @@ from cvxstructreg.runtime.quiet import QuietProblem
 
 #: Numbers in the data up to which a problem with terms of no known form is given to CVXPY first.
 SMALL = 50_000
+#: The same for a problem with auxiliary variables inside atoms of this library.
+TINY = 2_000
 #: The accuracy that Clarabel is asked for.
 ACCURATE = {name: ACCURACY for name in ("tol_gap_abs", "tol_gap_rel", "tol_feas")}
 
@@ -41,8 +43,14 @@ class Answer:
 
 
 def is_small(parts: Parts) -> bool:
-    """Whether terms or constraints have no known form, and the problem is small, with constraints that are exact."""
-    if parts.left.is_empty or parts.prob.size_metrics.num_scalar_data > SMALL:
+    """Whether CVXPY should solve the problem first, which needs constraints that are exact.
+
+    The problem is small and has terms or constraints of no known form, or it is tiny and has auxiliary variables, whose
+    values would be another cone program.
+    """
+    auxiliary = len(parts.prob.variables()) > len(parts.layout.variables)
+    limit = SMALL if not parts.left.is_empty else TINY if auxiliary else 0
+    if not limit or parts.prob.size_metrics.num_scalar_data > limit:
         return False
     return not any(approximates(constraint) for constraint in parts.prob.constraints)
 
