@@ -9,7 +9,7 @@ import pytest
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = ["index", "extending/one_line", "tour", "choose", "certificates_from_scratch", "verify", "cvxpy_problems"]
-PAGES += [f"worked/{name}" for name in ("text", "genes", "images")]
+PAGES += [f"worked/{name}" for name in ("text", "documents", "genes", "survival", "images", "denoising")]
 PAGES += sorted(f"methods/{path.stem}" for path in (DOCS / "methods").glob("*.md") if path.stem != "index")
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```$(?:\n+```text\n(?P<output>.*?)^```$)?", re.DOTALL | re.MULTILINE)
 
