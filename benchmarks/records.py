@@ -31,11 +31,14 @@ from measure import Result
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "benchmark_records"
-PAGES = (ROOT / "docs" / "benchmarks.md", ROOT / "README.md")
+PAGES = (ROOT / "docs" / "benchmarks.md", ROOT / "README.md", ROOT / "docs" / "larger_than_memory.md")
 #: The block of README.md, which is made from several records.
 SUMMARY = "summary"
 #: Packages whose versions are recorded, where they are installed.
-PACKAGES = ("cvxstructreg", "cvxpy", "numpy", "scipy", "scikit-learn", "numba", "skglm", "celer", "glum", "copt")
+PACKAGES = (
+    *("cvxstructreg", "cvxpy", "numpy", "scipy", "scikit-learn", "numba"),
+    *("skglm", "celer", "glum", "copt", "dask", "dask-glm"),
+)
 BLOCK = re.compile(r"<!-- benchmark (\w+): first line -->\n.*?<!-- benchmark \1: last line -->", re.DOTALL)
 
 Record = dict[str, Any]
@@ -60,10 +63,10 @@ def versions() -> dict[str, str]:
     return found
 
 
-def store(name: str, results: Iterable[Result], folder: Path = FOLDER) -> None:
-    """Write the record of a section that was run just now."""
+def store(name: str, results: Iterable[Result], folder: Path = FOLDER, options: str = "") -> None:
+    """Write the record of a section that was run just now, with these options."""
     record = {
-        "command": f"python benchmarks/run.py {name} --markdown",
+        "command": f"python benchmarks/run.py {name}{options} --markdown",
         "date": date.today().isoformat(),
         "machine": machine(),
         "versions": versions(),

@@ -98,7 +98,8 @@ def main() -> None:
                     with open(options.json, "w", encoding="utf-8") as file:
                         json.dump([asdict(result) for result in results], file, indent=2)
             if options.markdown:
-                records.store(name, results[earlier:])
+                sized = f" --blocks-gb {blocks.SIZE:g}" if name in blocks.SIZED else ""
+                records.store(name, results[earlier:], options=sized)
                 records.fill()
     if options.pairs:
         pair_table.write(results, options.pairs)
