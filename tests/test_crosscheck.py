@@ -112,7 +112,7 @@ def test_quantiles_on_the_wrong_side_are_found(monkeypatch):
 def test_a_dual_norm_that_is_halved_is_found(monkeypatch):
     right = BlockNorms.dual_norm
     monkeypatch.setattr(BlockNorms, "dual_norm", lambda self, u: 0.5 * right(self, u))
-    assert first_found({"atom", "bound", "status"}, with_term("GroupLasso", "LatentGroupLasso"))
+    assert first_found({"atom", "bound", "status"}, with_term("GroupLasso"))
 
 
 def test_a_prox_with_a_wrong_threshold_is_found(monkeypatch):

@@ -1,8 +1,6 @@
 """Penalties from a CVXPY expression alone: structure, certificates, given formulas, and what is refused."""
 
 import pickle
-import re
-from pathlib import Path
 
 import cvxpy as cp
 import numpy as np
@@ -261,15 +259,6 @@ def test_a_penalty_of_ones_own():
     check_atom(Own(), (4, 2))
     again = pickle.loads(pickle.dumps(problem))
     assert again.solve().objective == pytest.approx(solution.objective)
-
-
-def test_the_page_about_one_line_runs(capsys):
-    page = Path(__file__).parent.parent / "docs" / "extending" / "one_line.md"
-    text = page.read_text(encoding="utf-8")
-    code = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    exec(compile("\n".join(code), page.name, "exec"), {"__name__": "page"})
-    shown = re.findall(r"^```text\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    assert capsys.readouterr().out == "".join(shown)
 
 
 def test_multipliers_that_are_not_finite_give_no_bound(monkeypatch):

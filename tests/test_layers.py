@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,7 @@ EXCEPTIONS = {
 FULL, LONG = 15, 400
 
 
+@cache
 def imported(path: Path) -> list[str]:
     """The modules a file imports when it runs, also inside functions, but not for type checkers only."""
     names = []
