@@ -2,13 +2,16 @@
 
 import warnings
 
+import joblib
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from estimator_cases import GRAPH, GROUPS
 from sklearn.model_selection import KFold
 
 import cvxstructreg as csr
 from cvxstructreg.estimators import folds
+from cvxstructreg.estimators.linear import TrainingData
 
 CASES = {
     "FeatureNetworkClassifier": ({"graph": GRAPH}, ("alpha", "beta")),
@@ -142,3 +145,19 @@ def test_survival_in_folds():
 def test_bad_ratios(params, message):
     with pytest.raises(ValueError, match=message):
         csr.GroupLassoClassifierCV(GROUPS, **params).fit(*data(False))
+
+
+def maps(task):
+    """Whether the arrays of X are mapped from disk, in the process that runs the task."""
+    X = task.data.X
+    return [isinstance(part, np.memmap) for part in ([X.data, X.indices] if sp.issparse(X) else [X])]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_processes_share_large_data_from_disk(form):
+    """All folds and ratios have the same X: joblib writes it once, and no process holds a copy of its own."""
+    X = form(np.random.default_rng(0).normal(size=(3000, 100)))
+    data = TrainingData(X, np.zeros(3000), np.ones(3000), [])
+    tasks = [folds.Task(None, data, (np.arange(2000), np.arange(2000, 3000)), np.ones(2)) for _ in range(4)]
+    found = joblib.Parallel(n_jobs=2)(joblib.delayed(maps)(task) for task in tasks)
+    assert found == [[True] * len(found[0])] * 4
