@@ -2,21 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from measure import Result
-
-#: The tables stand between these lines of a page.
-FIRST, LAST = "<!-- tables of pairs: first line -->", "<!-- tables of pairs: last line -->"
-
-
-def write(results: list[Result], path: str) -> None:
-    """Replace what stands between the two marked lines of a page."""
-    page = Path(path).read_text(encoding="utf-8")
-    before, rest = page.split(FIRST)
-    after = rest.split(LAST)[1]
-    Path(path).write_text(f"{before}{FIRST}\n\n{tables(results)}\n\n{LAST}{after}", encoding="utf-8")
 
 
 def tables(results: list[Result]) -> str:

@@ -3,7 +3,6 @@
     python benchmarks/run.py                       # all sections with available data and peers: an hour
     python benchmarks/run.py network lasso         # some sections
     python benchmarks/run.py --json out.json --figure out.png
-    python benchmarks/run.py off_the_track --pairs docs/benchmarks.md   # the tables of pairs in the page of benchmarks
     python benchmarks/run.py network --markdown   # records of the sections, and the tables of the pages
 
 Times are the median of several runs after one that warms caches and compilers ("first run"); tasks that take minutes
@@ -23,6 +22,7 @@ from pathlib import Path
 
 import blocks
 import data
+import denoising
 import elastic_net
 import figures
 import first_use
@@ -33,7 +33,6 @@ import manifold
 import multiclass
 import network
 import off_the_track
-import pair_table
 import paths
 import plain_cvxpy
 import prototype
@@ -50,6 +49,7 @@ SECTIONS: dict[str, Callable[[], Iterable[Result]]] = {
     **prototype.SECTIONS,
     **first_use.SECTIONS,
     **off_the_track.SECTIONS,
+    **denoising.SECTIONS,
     **plain_cvxpy.SECTIONS,
     **losses.SECTIONS,
     **blocks.SECTIONS,
@@ -66,9 +66,6 @@ def main() -> None:
     parser.add_argument("--json", help="also write the results to this file, after every result")
     parser.add_argument(
         "--known", nargs="*", default=[], help="files of --json with results of earlier runs to include"
-    )
-    parser.add_argument(
-        "--pairs", help="write the tables of the pairs of loss and penalty into this page, at its marks"
     )
     parser.add_argument(
         "--markdown",
@@ -101,8 +98,6 @@ def main() -> None:
                 sized = f" --blocks-gb {blocks.SIZE:g}" if name in blocks.SIZED else ""
                 records.store(name, results[earlier:], options=sized)
                 records.fill()
-    if options.pairs:
-        pair_table.write(results, options.pairs)
     print(f"\n{records.machine()}\n")
     print(records.table(results))
     if options.figure:
