@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "docs" / "papers"
-STATES = ("repeated", "not repeated (numbers)", "no data")
+STATES = ("repeated", "not repeated (numbers)", "no data", "not yet run")
 
 
 @pytest.fixture
@@ -45,6 +45,9 @@ def test_cells_are_computed_once_and_kept(papers, tmp_path):
     assert computed(square, arguments, options(tmp_path)) == [{"square": 4}, {"square": 9}]
     assert len(CALLS) == 3
     assert computed(square, arguments, options(tmp_path, fresh=True)) == [{"square": 4}, {"square": 9}]
+    assert len(CALLS) == 5
+    more = [*arguments, {"number": 4}]  # with kept=True a missing cell is not computed
+    assert computed(square, more, options(tmp_path, kept=True)) == [{"square": 4}, {"square": 9}, None]
     assert len(CALLS) == 5
     computed(square, arguments, options(tmp_path / "none", quick=True))
     assert not (tmp_path / "none").exists()  # a quick run keeps nothing

@@ -71,14 +71,14 @@ def test_the_score_of_a_sentence_is_what_the_true_class_loses(scripts):
     points = {"ridge": {"lam": 1.0}}
     variant = {"name": name, "data_home": None} | scripts("sentence_cells").MAIN
     header, rows = models.sentence_table(variant, points, {"lam": 0.1, "lam1": 0.1, "rho": 1.0})
-    assert header == ["sentence", "sentences", "ridge"]
+    assert header == ["sentence", "selected", "sentences", "ridge"]
     data = scripts("text_data").text_data(name, None)
-    w, b = models.models_of(data.whole, points, {"lam": 0.1, "lam1": 0.1, "rho": 1.0})["ridge"]
+    w, b = models.models_of(data.whole, points, {"lam": 0.1, "lam1": 0.1, "rho": 1.0})[0]["ridge"]
     text = next(t for t in data.texts if " ".join(data.splitter(t)[0].split())[:60] == rows[0][0])
     sentences = data.splitter(text)
     counts = data.vectorizer.transform([" ".join(sentences), " ".join(sentences[1:])]).toarray()
     probability = 1.0 / (1.0 + np.exp(-(counts @ w + b)))
-    assert rows[0][2] == pytest.approx(np.log(probability[0]) - np.log(probability[1]), abs=1e-3)
+    assert rows[0][3] == pytest.approx(np.log(probability[0]) - np.log(probability[1]), abs=1e-3)
 
 
 def test_a_grid_grows_until_no_edge_is_chosen(scripts, monkeypatch):
@@ -98,3 +98,17 @@ def test_a_grid_grows_until_no_edge_is_chosen(scripts, monkeypatch):
     assert round(point["lam"], 9) == 0.001 and count == len(tried) == 5 and best == 300.0
     tried.clear()
     assert models.best_inside(found, "ridge", {"lam": (1.0, 0.1, 0.01)}, 0)[2] == 3
+
+
+def test_selected_sentences_are_those_with_nonzero_copies(scripts):
+    models, published = scripts("text_models"), scripts("published_admm")
+    part = scripts("text_data").text_data(scripts("text_data").MADE, None).whole
+    trunk = published.Trunk(part.X, part.y, part.groups, 1.0, 1.0, True)
+    steps = trunk.run(0.5, residuals=False)
+    copies = [next(steps)[1] for _ in range(8)][-1]
+    nonzero = np.add.reduceat(copies.v**2, part.groups.indptr[:-1]) > 0
+    rows = np.zeros((len(part.groups), part.groups.n_features))
+    for g, members in enumerate(part.groups):
+        rows[g, members] = np.rint(part.groups.member_weights[part.groups.indptr[g] : part.groups.indptr[g + 1]] ** 2)
+    found = models.selected_sentences(part, [*rows, np.zeros(rows.shape[1])], copies.multipliers(1.0), 0.5)
+    assert found == [*np.where(nonzero, "yes", "no"), "-"] and 0 < nonzero.sum() < nonzero.size

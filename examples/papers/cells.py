@@ -17,11 +17,16 @@ from typing import Any
 
 
 def computed(function: Callable[..., Any], arguments: Sequence[dict[str, Any]], given: Any) -> list[Any]:
-    """The results of all cells, in order. The CPU time of every cell is added to ``given.cell_seconds``."""
+    """The results of all cells, in order. The CPU time of every cell is added to ``given.cell_seconds``.
+
+    With ``given.kept`` nothing is computed, and the result of a missing cell is None.
+    """
     files = [None if given.quick else _file(given.cache, function, each) for each in arguments]
     found: list[Any] = [_kept(file, given.fresh) for file in files]
     missing = [number for number, content in enumerate(found) if content is None]
     bar = Bar(function.__name__, len(arguments), len(arguments) - len(missing))
+    if getattr(given, "kept", False):
+        missing = []
     for number, content in _each(function, arguments, missing, given.jobs):
         found[number] = content
         file = files[number]
@@ -29,8 +34,8 @@ def computed(function: Callable[..., Any], arguments: Sequence[dict[str, Any]], 
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(content) + "\n", encoding="utf-8")
         bar.advance(_label(arguments[number]))
-    given.cell_seconds += sum(content["seconds"] for content in found)
-    return [content["result"] for content in found]
+    given.cell_seconds += sum(content["seconds"] for content in found if content is not None)
+    return [content if content is None else content["result"] for content in found]
 
 
 def _each(function: Any, arguments: Any, missing: list[int], jobs: int) -> Any:

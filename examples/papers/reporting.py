@@ -31,6 +31,7 @@ def options(description: str, parts: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=1, help="number of processes (default 1)")
     parser.add_argument("--cache", type=Path, default=cache_folder() / "papers", help="folder of the finished cells")
     parser.add_argument("--fresh", action="store_true", help="compute all cells again")
+    parser.add_argument("--kept", action="store_true", help="compute nothing; leave out what is not in the cache")
     parser.add_argument("--write-docs", action="store_true", help="write the tables and the figure into docs/papers")
     parser.add_argument("--parts", nargs="+", choices=parts, default=parts, help="run only these parts (default: all)")
     parser.set_defaults(cell_seconds=0.0)

@@ -104,7 +104,7 @@ def final_cell(variant: dict[str, Any], lam: float, lam1: float, rho: float, qui
         path[-1] |= {"features": int(np.count_nonzero(w)), "above the optimum": above}
         if run.ended:
             break
-    gap = csr.certify(problem, w, b, dual={1: multipliers[:, None]}, tol=1e-4).error
+    gap = csr.certify(problem, w, b, dual={1: multipliers[:, None]}, tol=1e-4, search=False).error
     ended = {"iterations": run.count, "stopped by the change of w": run.ended, "rho": rho}
     return {
         PUBLISHED: result(data, w, b, point, gap, seconds) | ended,
@@ -122,24 +122,32 @@ def early_cell(variant: dict[str, Any], lam: float, lam1: float, rho: float, ite
     (w, b), multipliers = run.after(iterations)
     seconds = time.process_time() - began
     problem = csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + penalty_of(SAME, part, point))
-    gap = csr.certify(problem, w, b, dual={1: multipliers[:, None]}, tol=1e-4).error
+    gap = csr.certify(problem, w, b, dual={1: multipliers[:, None]}, tol=1e-4, search=False).error
     return result(data, w, b, point, gap, seconds) | {"rho": rho, "iterations": iterations}
 
 
 def run_variant(variant: dict[str, Any], models: tuple[str, ...], given: Any) -> dict[str, Any]:
-    """The models at their optimum, the published algorithm, and the same with a chosen stop."""
+    """The models at their optimum, the published algorithm, and the same with a chosen stop.
+
+    With ``--kept``, models without a finished cell are left out; without the published algorithm the result is empty.
+    """
     base = {"variant": variant, "quick": given.quick}
     found = dict(zip(models, computed(optimum_cell, [base | {"model": m} for m in models], given), strict=True))
     strengths, rhos = ((1.0,), (1.0,)) if given.quick else (STRENGTHS, RHOS)
     cells = [base | {"lam1": lam1, "rho": rho} for lam1, rho in itertools.product(strengths, rhos)]
-    tried = [point for cell in computed(published_cell, cells, given) for point in cell]
+    grid = computed(published_cell, cells, given)
+    if None in grid:
+        return {}
+    tried = [point for cell in grid for point in cell]
     best = max((point for point in tried if point["ended"]), key=_merit)
     final = computed(final_cell, [base | {key: best[key] for key in ("lam", "lam1", "rho")}], given)[0]
-    final[PUBLISHED]["development"] = best["right"]
+    if final is None:
+        return {}
     best = max(tried, key=_merit)
     keys = ("lam", "lam1", "rho", "iterations")
-    early = computed(early_cell, [{"variant": variant} | {key: best[key] for key in keys}], given)[0]
-    return found | final | {EARLY: early | {"development": best["right"]}, "tried": tried, "variant": variant}
+    found[EARLY] = computed(early_cell, [{"variant": variant} | {key: best[key] for key in keys}], given)[0]
+    kept = {model: one for model, one in found.items() if one is not None}
+    return kept | final | {"tried": tried, "variant": variant}
 
 
 def _merit(point: dict[str, Any]) -> tuple[float, int]:
