@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import cvxstructreg as csr
 
@@ -340,3 +341,15 @@ def test_the_prox_of_the_multinomial_loss_with_huge_steps(t):
     loss, v = csr.Multinomial([0, 2, 1], classes=[0, 1, 2]), np.array([[3.0, -1, 0], [50, 0, 0], [1e3, -1e3, 0]])
     x = loss.prox(v, t)
     assert np.abs(t * loss.grad(x) + x - v).max() <= 1e-13 * (1e3 + t)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_the_partial_likelihood_of_columns_far_from_zero(form):
+    """It ignores constants, so dual points sum to zero; a sum of 1e-12 times a column of 8,440 raised the bound."""
+    X = np.array([[8440.2939453125], [8443.33203125], [8442.6259765625]])
+    loss = csr.Cox([4.0, 2.0, 1.0], event=[True, True, True], ties="efron")
+    optimum = csr.Problem(csr.Linear(X - 8442.0, intercept=False), loss).solve(tol=1e-10)
+    certificate = csr.certify(csr.Problem(csr.Linear(form(X), intercept=False), loss), [0.0], search=False)
+    assert not certificate.lower_bound > optimum.objective * (1.0 + 1e-12)
+    if form is np.asarray:  # dense columns are centred
+        assert certificate.lower_bound > optimum.objective * (1.0 - 1e-9)

@@ -92,6 +92,11 @@ def _along_free_directions(
     moved, ahead, points = found
     if any(piece.conj(u) == np.inf for piece, u in zip(parts.score_pieces, points, strict=True)):
         return None
+    # round-off in the Hessian may leave sums that are not zero, which far columns would multiply
+    points = [
+        piece.into_domain(u) if isinstance(piece.atom, Loss) and piece.atom.ignores_constants else u
+        for piece, u in zip(parts.score_pieces, points, strict=True)
+    ]
     return _with_errors(parts, ScoreDual(moved, ahead, tuple(points), _total(parts, ahead, points)), b, objective)
 
 

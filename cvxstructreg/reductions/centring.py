@@ -1,10 +1,11 @@
-"""Centring: shift data far from zero to their means, to avoid cancellation. The model must have an intercept.
+"""Centring: shift data far from zero to their means, to avoid cancellation.
 
     F = X theta + 1 b'  =  (X - 1 m') theta + 1 (b + theta'm)',      loss of F and y  =  loss of F - t and y - t
 
 Only the intercept changes, so all terms on the weights and on the scores keep their meaning. The columns of a dense X,
 and the targets of a loss with a method ``shifted``, are centred if their mean is more than FAR times their standard
-deviation. Then X - m is exact or nearly so (Sterbenz lemma), while every product with X would lose digits.
+deviation. Then X - m is exact or nearly so (Sterbenz lemma), while every product with X would lose digits. The model
+must have an intercept, or all terms on the scores must be losses that ignore constants (Cox): then nothing changes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Linear, Model
 from cvxstructreg.core.objective import Objective, Term
 from cvxstructreg.numerics.arrays import Array
@@ -42,7 +44,7 @@ class Centring(Reduction):
     def make(cls, problem: Problem) -> Self | None:
         """None if no data are far from zero, or none can be centred."""
         model = problem.given
-        if model.kernel is not None or not model.intercept:
+        if model.kernel is not None or not (model.intercept or _ignores_constants(problem)):
             return None
         if any(term.target == "values" and term.scale > 0 for term in problem.terms):  # scores without intercept
             return None
@@ -57,11 +59,21 @@ class Centring(Reduction):
 
     def lower(self, point: Point) -> Point:
         """The point with the intercept for the centred data."""
+        if not self.problem.given.intercept:
+            return point
         return Point(point.theta, point.b + self.columns @ point.theta - self.targets, point.dual)
 
     def lift(self, point: Point) -> Point:
         """The point with the intercept for the given data."""
+        if not self.problem.given.intercept:
+            return point
         return Point(point.theta, point.b - self.columns @ point.theta + self.targets, point.dual)
+
+
+def _ignores_constants(problem: Problem) -> bool:
+    """Whether all terms on the scores are losses that do not change when a constant is added to the scores."""
+    on_scores = [term.atom for term in problem.terms if term.target != "weights"]
+    return bool(on_scores) and all(isinstance(atom, Loss) and atom.ignores_constants for atom in on_scores)
 
 
 def _centred_model(model: Model) -> tuple[Model, Array]:
@@ -69,7 +81,7 @@ def _centred_model(model: Model) -> tuple[Model, Array]:
     known: Any = model.__dict__.get("_centred")
     if known is None:
         columns = _column_shift(model)
-        known = (Linear(model.design - columns) if columns.any() else model), columns
+        known = (Linear(model.design - columns, intercept=model.intercept) if columns.any() else model), columns
         model.__dict__["_centred"] = known
     return known
 
