@@ -89,6 +89,8 @@ class Differences(Need):
             return f"{self}: there is no other term, and each edge joins two weights a few fixed distances apart"
         if any(scaled.form.diagonal is None for scaled in parts.weight_forms):
             return "only a ridge is supported beside the differences"
+        if np.any(np.ptp(parts.score_pieces[0].atom.hess_diag(np.zeros(parts.shape)), axis=1) > 0):
+            return "only outputs of equal weights are supported"
         part = parts.separable
         if part is None:
             return None
