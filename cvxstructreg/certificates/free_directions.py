@@ -30,6 +30,8 @@ MOST_IDLE, ROUND_OFF = 3, 4.0 * float(np.finfo(float).eps)
 LONGEST = 1e100
 #: Scores of a direction are round-off below this part of the sizes of the columns that add up to them.
 CANCELLED = 1e-12
+#: The same for combinations of directions with orthogonal scores, where only round-off of the scores remains.
+ORTHOGONAL = 1e-14
 #: Eigenvalues below NULL, relative to the largest, and entries of unit vectors below NO_ENTRY count as zero.
 NULL, NO_ENTRY = 1e-12, 1e-13
 #: Singular values of a Newton system below this, relative to the largest, count as zero.
@@ -42,9 +44,7 @@ def free_directions(parts: NormalForm, theta: Array) -> Array | None:
     none = np.zeros((d, 0))
     if parts.function_norm is not None or np.all(parts.ridge > 0):
         return none
-    held = parts.ridge > 0
-    if parts.separable is not None:
-        held = held | _held_by_separable(parts, theta)
+    held = _held(parts, theta)
     if held.all():
         return none
     components = _components(parts)
@@ -109,6 +109,38 @@ def unpenalised(parts: NormalForm, held: NDArray[np.bool_]) -> Array:
     basis = vectors[:, values <= NULL * values[-1]]
     basis[np.abs(basis) <= NO_ENTRY] = 0.0  # round-off, which would matter if the other weights have no data
     return np.asarray(basis)
+
+
+def free_reach(parts: NormalForm, theta: Array) -> Array:
+    """How far each weight may move along the directions without penalty while the scores change by one. Kept.
+
+    The norms of the rows of V / s, where A V has orthogonal columns of lengths s, without their means beside an
+    intercept. Weights are far from zero where the scores of a direction nearly cancel.
+    """
+    known: dict[bytes, Array] = parts.__dict__.setdefault("_free_reach", {})
+    key = _held(parts, theta).tobytes()
+    if key not in known:
+        directions = free_directions(parts, theta)
+        known[key] = np.zeros(len(theta)) if directions is None else _reach_along(parts, directions)
+    return known[key]
+
+
+def _reach_along(parts: NormalForm, directions: Array) -> Array:
+    if not directions.shape[1]:
+        return np.zeros(len(directions))
+    columns = np.asarray(parts.model.design @ directions)
+    if parts.model.intercept:
+        columns = columns - columns.mean(axis=0)
+    lengths, rotation = np.linalg.svd(columns, full_matrices=False)[1:]
+    directions = directions @ rotation.T
+    seen = lengths > ORTHOGONAL * (parts.column_norms @ np.abs(directions))
+    return np.asarray(np.linalg.norm(directions[:, seen] / lengths[seen], axis=1))
+
+
+def _held(parts: NormalForm, theta: Array) -> NDArray[np.bool_]:
+    """The weights that a ridge, an L1 term or a bound holds."""
+    held = np.asarray(parts.ridge > 0)
+    return held if parts.separable is None else held | _held_by_separable(parts, theta)
 
 
 def _held_by_separable(parts: NormalForm, theta: Array) -> NDArray[np.bool_]:
@@ -197,18 +229,26 @@ def linearised(
     return theta - directions @ step[:q], scores - columns @ step, points
 
 
-def visible(parts: NormalForm, directions: Array) -> tuple[Array, Array]:
+def visible(parts: NormalForm, directions: Array, least: float = CANCELLED) -> tuple[Array, Array]:
     """The directions that change the scores by more than round-off, preceded by their scores."""
     columns = np.asarray(parts.model.design @ directions)
-    kept = np.linalg.norm(columns, axis=0) > CANCELLED * (parts.column_norms @ np.abs(directions))
+    kept = np.linalg.norm(columns, axis=0) > least * (parts.column_norms @ np.abs(directions))
     return columns[:, kept], directions[:, kept]
 
 
 def _unit_columns(parts: NormalForm, directions: Array) -> tuple[Array, Array]:
-    """The scores of the directions and of the intercept, and the directions, scaled to scores of length one."""
+    """The scores of the directions and of the intercept, and the directions, scaled to scores of length one.
+
+    Several directions are combined so that their scores are orthogonal. Otherwise a combination whose scores nearly
+    cancel would be lost in the round-off of the Newton system, and the weights are largest along such a combination.
+    """
     columns = np.zeros((parts.model.n_rows, 0))
     if directions.shape[1]:
-        columns, directions = visible(parts, directions)
+        least = CANCELLED
+        if directions.shape[1] > 1:
+            scores, least = np.asarray(parts.model.design @ directions), ORTHOGONAL
+            directions = directions @ np.linalg.svd(scores, full_matrices=False)[2].T
+        columns, directions = visible(parts, directions, least)
         norms = np.linalg.norm(columns, axis=0)
         columns, directions = columns / norms, directions / norms
     if parts.model.intercept:

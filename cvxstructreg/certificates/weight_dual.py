@@ -16,6 +16,7 @@ import numpy as np
 
 from cvxstructreg.certificates.balanced_points import NEGLIGIBLE, balanced_points
 from cvxstructreg.certificates.dual_point import NO_PROOF, Proof, best, dual_of
+from cvxstructreg.certificates.free_directions import free_reach
 from cvxstructreg.certificates.quadratic_conjugate import excess_cost
 from cvxstructreg.certificates.score_dual import ScoreDual, cost_of, dual_point, largest_factor, score_unit
 from cvxstructreg.certificates.shifted_scores import shifted, stepped
@@ -152,8 +153,10 @@ class WeightDual:
 
     def _reach(self, where: Any) -> Array:
         """An assumed bound on these weights at the optimum, which are numbered row by row."""
-        norms = self.parts.column_norms[where // self.start.theta.shape[1]]
+        rows = where // self.start.theta.shape[1]
+        norms = self.parts.column_norms[rows]
         unit = np.divide(self.unit, norms, out=np.zeros_like(norms), where=norms > 0)
+        unit = np.maximum(unit, self.unit * free_reach(self.parts, self.start.theta)[rows])
         return np.asarray(REACH * np.maximum(np.abs(self.start.theta.reshape(-1)[where]), unit))
 
     def _stuck(self, taken: Array) -> Array:
