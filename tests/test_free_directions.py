@@ -23,7 +23,7 @@ def test_dual_points_are_in_balance_along_weak_combinations(seed):
     theta = np.zeros(parts.shape)
     directions = free_directions(parts, theta)
     assert directions.shape == (7, 6)
-    theta, b, scores = refit(parts, theta, np.zeros(1), np.zeros((7, 1)), directions)
+    theta, _, scores = refit(parts, theta, np.zeros(1), np.zeros((7, 1)), directions)
     u = linearised(parts, theta, scores, directions)[2][0]
     basis, lengths, _ = np.linalg.svd(parts.model.design @ directions, full_matrices=False)
     assert lengths[-1] < 1e-7 * lengths[0]  # so that the squares of a Newton system would lose it
@@ -47,3 +47,10 @@ def test_held_weights_reach_nowhere():
     problem = csr.Problem(csr.Linear(X), csr.Squared(X[:, 0]) + csr.L1(weights=[0.0, 1.0, 1.0]))
     reach = free_reach(problem.normal_form, np.zeros((3, 1)))
     assert reach[0] > 0 and not reach[1:].any()
+
+
+def test_a_map_of_zeros_takes_no_part_of_the_dual_point():
+    X = np.random.default_rng(1).normal(size=(12, 2))
+    nothing = csr.compose(csr.HuberPenalty(), np.zeros((3, 2)))
+    problem = csr.Problem(csr.Linear(X), csr.MulticlassHinge(np.arange(12) % 3) + nothing + 0.1 * csr.L1())
+    assert problem.solve("admm", tol=1e-4, max_iter=2000).status == "optimal"

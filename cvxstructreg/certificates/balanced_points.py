@@ -9,6 +9,7 @@ from cvxstructreg.certificates.shifted_scores import stepped
 from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.momentum import Momentum
+from cvxstructreg.numerics.round_off import UNIT
 from cvxstructreg.runtime import deadline
 
 #: An excess below this part of the L1 strengths is not worth a search.
@@ -35,7 +36,9 @@ def balanced_points(parts: NormalForm, theta: Array, left: Array, points: list[A
     least = float(parts.ridge.min())
     if least <= 0.0:  # use a small ridge; the remaining excess is distributed or scaled away later
         least = SMALL_RIDGE * size / (float(np.linalg.norm(theta)) or 1.0)
-    step = 2.0 * least / (parts.piece_norm or 1.0)
+    if parts.piece_norm < np.finfo(float).tiny / UNIT:  # maps of zeros have no part in what is left
+        return [piece.into_domain(q) for piece, q in zip(pieces, points, strict=True)]
+    step = 2.0 * least / parts.piece_norm
     weights = 0.0 if parts.separable is None else parts.separable.weights
     trial, momentum = points, Momentum(points)
     for _ in range(sweeps):

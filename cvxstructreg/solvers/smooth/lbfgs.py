@@ -25,6 +25,8 @@ from cvxstructreg.solvers.solver import Solver
 RESCALE_AT = (10, 40)
 #: A floor of the curvature, relative to that at zero scores. The squared hinge has no curvature where margins are met.
 LEAST_CURVATURE = 1e-6
+#: Pairs of a smaller curvature, relative to the sizes of both, are round-off: their inverse would overflow.
+LEAST_PAIR = 1e-15
 
 
 def run(problem: Problem, start: Iterate, tol: float, memory: int = 10, scaled: bool = True) -> Iterator[Iterate]:
@@ -55,7 +57,7 @@ def run(problem: Problem, start: Iterate, tol: float, memory: int = 10, scaled: 
         at, value, before = objective.state(at.theta + move.theta, at.b + move.b), span.best, gradient
         gradient = _pulled(objective, at, scaling)
         change = gradient - before
-        if np.vdot(direction, change) > 0:
+        if np.vdot(direction, change) > LEAST_PAIR * np.linalg.norm(direction) * np.linalg.norm(change):
             pairs.append((span.shares[0] * direction, change))
         yield Iterate(at.theta, at.b)
 
