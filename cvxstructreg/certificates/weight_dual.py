@@ -59,6 +59,7 @@ class WeightDual:
     ) -> None:
         self.parts, self.start, self.known = parts, start, known
         self.unscaled: tuple[Array, tuple[Array, Array, float]] | None = None  # the last result of _excess for s = 1
+        self.reach: Array | None = None  # made when needed
         self.quadratic, self.gradient = quadratic
         self.ridged = parts.ridge[:, None] > 0
         self.any_ridged = bool(self.ridged.any())
@@ -153,11 +154,12 @@ class WeightDual:
 
     def _reach(self, where: Any) -> Array:
         """An assumed bound on these weights at the optimum, which are numbered row by row."""
-        rows = where // self.start.theta.shape[1]
-        norms = self.parts.column_norms[rows]
-        unit = np.divide(self.unit, norms, out=np.zeros_like(norms), where=norms > 0)
-        unit = np.maximum(unit, self.unit * free_reach(self.parts, self.start.theta)[rows])
-        return np.asarray(REACH * np.maximum(np.abs(self.start.theta.reshape(-1)[where]), unit))
+        if self.reach is None:
+            theta, norms = self.start.theta, self.parts.column_norms
+            unit = np.divide(self.unit, norms, out=np.zeros_like(norms), where=norms > 0)
+            unit = np.maximum(unit, self.unit * free_reach(self.parts, theta))
+            self.reach = REACH * np.maximum(np.abs(theta), unit[:, None]).reshape(-1)
+        return np.asarray(self.reach[where])
 
     def _stuck(self, taken: Array) -> Array:
         """The excess on features without a ridge."""
@@ -223,7 +225,7 @@ class WeightDual:
         if found is None:
             return NO_PROOF
         other = copy(self)
-        other.start, other.unscaled = found, None
+        other.start, other.unscaled, other.reach = found, None, None
         other.pull = self.parts.model.adjoint(found.total)
         other.left = -other.pull - self.gradient
         sizes = np.linalg.norm(found.total - self.start.total, axis=0)
