@@ -96,12 +96,20 @@ def with_a_signal() -> csr.Problem:
     return csr.Problem(csr.Linear(np.eye(24), intercept=False), csr.Squared(signal) + 0.5 * csr.FusedLasso(chain))
 
 
+def with_an_image() -> csr.Problem:
+    """Isotropic total variation of an image."""
+    image = np.kron([[0.0, 1.0], [2.0, 0.0]], np.ones((3, 3))) + 0.2 * np.random.default_rng(11).normal(size=(6, 6))
+    variation = csr.TotalVariation((6, 6), isotropic=True)
+    return csr.Problem(csr.Linear(np.eye(36), intercept=False), csr.Squared(image.ravel()) + 0.3 * variation)
+
+
 PROBLEMS: dict[str, Callable[[], csr.Problem]] = {
     "blocks of rows": with_blocks_of_rows,
     "atom of its own": with_an_atom_of_its_own,
     "disjoint groups": with_disjoint_groups,
     "hinges and l1": with_hinges_and_l1,
     "signal": with_a_signal,
+    "image": with_an_image,
     "many rows": with_many_rows,
     "virtual nodes": with_virtual_nodes,
     "ridge": lambda: linear_problem(3, "Logistic", "ridge", True, False),

@@ -30,7 +30,7 @@ MOST_IDLE, ROUND_OFF = 3, 4.0 * float(np.finfo(float).eps)
 LONGEST = 1e100
 #: Scores of a direction are round-off below this part of the sizes of the columns that add up to them.
 CANCELLED = 1e-12
-#: The same for combinations of directions with orthogonal scores, where only round-off of the scores remains.
+#: Singular values of scores of length one below this, relative to the largest, are round-off.
 ORTHOGONAL = 1e-14
 #: Eigenvalues below NULL, relative to the largest, and entries of unit vectors below NO_ENTRY count as zero.
 NULL, NO_ENTRY = 1e-12, 1e-13
@@ -126,15 +126,27 @@ def free_reach(parts: NormalForm, theta: Array) -> Array:
 
 
 def _reach_along(parts: NormalForm, directions: Array) -> Array:
-    if not directions.shape[1]:
-        return np.zeros(len(directions))
-    columns = np.asarray(parts.model.design @ directions)
-    if parts.model.intercept:
-        columns = columns - columns.mean(axis=0)
+    columns, directions = visible(parts, directions)
+    if parts.model.intercept and len(columns):
+        centred = columns - columns.mean(axis=0)
+        seen = np.linalg.norm(centred, axis=0) > ORTHOGONAL * np.linalg.norm(columns, axis=0)
+        columns, directions = centred[:, seen], directions[:, seen]
+    return np.asarray(np.linalg.norm(_orthogonal(columns, directions), axis=1))
+
+
+def _orthogonal(columns: Array, directions: Array) -> Array:
+    """Combinations of directions whose scores, combinations of the columns, are orthogonal and of length one.
+
+    A combination whose scores nearly cancel would be lost in the round-off of a Newton system, and the weights are
+    largest along such a combination.
+    """
+    norms = np.linalg.norm(columns, axis=0)
+    columns, directions = columns / norms, directions / norms
+    if columns.shape[1] < 2:
+        return directions
     lengths, rotation = np.linalg.svd(columns, full_matrices=False)[1:]
-    directions = directions @ rotation.T
-    seen = lengths > ORTHOGONAL * (parts.column_norms @ np.abs(directions))
-    return np.asarray(np.linalg.norm(directions[:, seen] / lengths[seen], axis=1))
+    seen = lengths > ORTHOGONAL * lengths[0]
+    return np.asarray(directions @ (rotation[seen].T / lengths[seen]))
 
 
 def _held(parts: NormalForm, theta: Array) -> NDArray[np.bool_]:
@@ -229,28 +241,19 @@ def linearised(
     return theta - directions @ step[:q], scores - columns @ step, points
 
 
-def visible(parts: NormalForm, directions: Array, least: float = CANCELLED) -> tuple[Array, Array]:
+def visible(parts: NormalForm, directions: Array) -> tuple[Array, Array]:
     """The directions that change the scores by more than round-off, preceded by their scores."""
     columns = np.asarray(parts.model.design @ directions)
-    kept = np.linalg.norm(columns, axis=0) > least * (parts.column_norms @ np.abs(directions))
+    kept = np.linalg.norm(columns, axis=0) > CANCELLED * (parts.column_norms @ np.abs(directions))
     return columns[:, kept], directions[:, kept]
 
 
 def _unit_columns(parts: NormalForm, directions: Array) -> tuple[Array, Array]:
-    """The scores of the directions and of the intercept, and the directions, scaled to scores of length one.
-
-    Several directions are combined so that their scores are orthogonal. Otherwise a combination whose scores nearly
-    cancel would be lost in the round-off of the Newton system, and the weights are largest along such a combination.
-    """
+    """The scores of the directions and of the intercept, and the directions, with orthogonal scores of length one."""
     columns = np.zeros((parts.model.n_rows, 0))
     if directions.shape[1]:
-        least = CANCELLED
-        if directions.shape[1] > 1:
-            scores, least = np.asarray(parts.model.design @ directions), ORTHOGONAL
-            directions = directions @ np.linalg.svd(scores, full_matrices=False)[2].T
-        columns, directions = visible(parts, directions, least)
-        norms = np.linalg.norm(columns, axis=0)
-        columns, directions = columns / norms, directions / norms
+        directions = _orthogonal(*visible(parts, directions))
+        columns = np.asarray(parts.model.design @ directions)
     if parts.model.intercept:
         n = parts.model.n_rows
         columns = np.column_stack([columns, np.full(n, 1.0 / np.sqrt(n))])
