@@ -353,3 +353,11 @@ def test_the_partial_likelihood_of_columns_far_from_zero(form):
     assert not certificate.lower_bound > optimum.objective * (1.0 + 1e-12)
     if form is np.asarray:  # dense columns are centred
         assert certificate.lower_bound > optimum.objective * (1.0 - 1e-9)
+
+
+def test_rows_without_any_probability_have_a_dual_point_of_zero():
+    loss = csr.Multinomial([0, 1, 2])
+    u = np.array([[-2.0, 0.0, -1.0], [0.5, -0.5, 0.0], [0.0, 0.0, 0.0]])  # the first row leaves no probability
+    found = loss.into_domain(u)
+    np.testing.assert_allclose(found, [[0.0, 0.0, 0.0], [0.5, -0.5, 0.0], [0.0, 0.0, 0.0]])
+    assert np.isfinite(loss.conj(found))

@@ -158,9 +158,11 @@ class Multinomial(Loss):
         return [np.log(np.ravel(self.weight_column.T @ self.y) / float(np.sum(self.sample_weight)))]
 
     def into_domain(self, u: Array) -> Array:
-        """u with its probabilities made nonnegative and scaled to sum to one."""
+        """u with its probabilities made nonnegative and scaled to sum to one; zero where none can be scaled."""
         p = np.maximum(self._probabilities(u), 0.0)
-        return self.weight_column * (p / p.sum(axis=1, keepdims=True) - self.y)
+        total = p.sum(axis=1, keepdims=True)
+        scalable = (total > 0) & (total < np.inf)
+        return self.weight_column * np.where(scalable, p / np.where(scalable, total, 1.0) - self.y, 0.0)
 
     def is_nonnegative(self, shape: tuple[int, int]) -> bool:
         """True: logsumexp(F_i) is at least every entry of its row, which the sign rules of CVXPY do not detect."""
