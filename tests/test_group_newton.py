@@ -85,6 +85,7 @@ def test_a_warm_start_from_the_solution_is_optimal_at_once():
 
 def test_more_features_than_join_at_once(monkeypatch):
     monkeypatch.setattr(group_newton, "LEAST_GROWTH", 1)
+    monkeypatch.setattr(group_newton, "LEAST_DENSE", 1)
     monkeypatch.setattr(group_newton, "SMALL", 0)
     rng = np.random.default_rng(10)
     problem = basic(rng, data(rng, d=40), some_groups(rng, 40, n_groups=60), lam=0.05, lam1=0.05)

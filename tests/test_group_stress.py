@@ -232,6 +232,7 @@ def test_an_interrupt_between_rounds_returns_the_best_point(monkeypatch):
         return real(*args)
 
     monkeypatch.setattr(group_newton, "LEAST_GROWTH", 1)
+    monkeypatch.setattr(group_newton, "LEAST_DENSE", 1)
     monkeypatch.setattr(group_newton, "SMALL", 0)
     monkeypatch.setattr(group_newton, "minimise", third_time_interrupted)
     with pytest.warns(csr.InaccurateWarning, match="interrupted"):

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+import scipy.sparse as sp
 
 from cvxstructreg.certificates.certificate import objective_scale
 from cvxstructreg.certificates.free_directions import refit
@@ -43,9 +44,10 @@ NEEDS = (ScoresCan((("grad", "hessp"),), "second derivatives"), NoBounds(), Grou
 
 #: The largest number of sweeps that repair the dual point.
 SWEEPS = 5
-#: The number of features that may join the working set at a time is limited, to LEAST_GROWTH or more, if the design
-#: matrix has more than SMALL entries. Below that, rounds cost more than features.
-LEAST_GROWTH, SMALL = 400, 100_000
+#: The number of features that may join the working set at a time is limited, to LEAST_GROWTH or more (for a dense
+#: design, whose features cost more: LEAST_DENSE), if the design matrix has more than SMALL entries. Below that, rounds
+#: cost more than features.
+LEAST_GROWTH, LEAST_DENSE, SMALL = 400, 40, 100_000
 #: More than one sweep is made only if fewer features are missing than this part of the working set.
 FEW_MISSING = 0.05
 #: The sweeps end with one that leaves more than this part of the (squared) excess.
@@ -274,8 +276,10 @@ class _State:
         shape = self.parts.shape
         worst = (missing / self.radius).reshape(shape).max(axis=1)
         candidates = np.flatnonzero(worst > least)
-        room = max(LEAST_GROWTH + shape[0] // 30, int(self.inside.sum()))
-        if len(candidates) > room and self.parts.model.design.size > SMALL:
+        design = self.parts.model.design
+        least_growth = LEAST_GROWTH if sp.issparse(design) else LEAST_DENSE
+        room = max(least_growth + shape[0] // 30, int(self.inside.sum()))
+        if len(candidates) > room and design.size > SMALL:
             # rank by the decrease that a Newton step in the single weight would bring
             gain = missing.reshape(shape).max(axis=1)[candidates] / self.parts.column_norms[candidates]
             candidates = candidates[np.argpartition(-gain, room)[:room]]

@@ -16,6 +16,7 @@ import scipy.linalg
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.units import power_of_two
 from cvxstructreg.runtime import deadline
+from cvxstructreg.solvers.groups.single_precision import ROUGHEST
 
 if TYPE_CHECKING:
     from cvxstructreg.solvers.groups.group_subproblem import Subproblem
@@ -69,10 +70,10 @@ class PlainSteps:
         self.huber = sub.norms.flat(sigma)
         self.crosses, self.patience = False, PATIENCE
 
-    def at(self, w: Array, b: Array) -> Point:
-        """The point with its value and gradient."""
+    def at(self, w: Array, b: Array, scores: Array | None = None) -> Point:
+        """The point with its value and gradient; the scores are computed unless they are known."""
         sub = self.sub
-        scores = sub.scores(w, b)
+        scores = sub.scores(w, b) if scores is None else scores
         slope = sub.parts.smooth_score_grad(scores)
         quadratic = sub.quadratic_grad(w)
         grad = sub.pull(slope) + quadratic
@@ -84,10 +85,9 @@ class PlainSteps:
         error = float(np.max(np.abs(least) / self.scale, initial=0.0))
         return Point(w, b, scores, value, least, slope_b, error)
 
-    def slope_along(self, point: Point, step: Array, step_b: Array) -> Callable[[float], float]:
-        """The derivative at s times a step, for a problem without L1 term; it needs no products with X."""
-        sub = self.sub
-        scores, quadratic = sub.scores(step, step_b), sub.quadratic_grad(step)
+    def slope_along(self, point: Point, step: Array, scores: Array) -> Callable[[float], float]:
+        """The derivative at s times a step with these scores, for a problem without L1 term; no products with X."""
+        sub, quadratic = self.sub, self.sub.quadratic_grad(step)
         first, bend = float(quadratic @ point.w), float(quadratic @ step)
         unused = np.empty_like(step)
 
@@ -117,10 +117,13 @@ class PlainSteps:
         m = len(free)
         diagonal = np.concatenate([np.where(free, diagonal + added, 1.0), curvature.sum(axis=0) + added_b])
 
+        single = sub.single if accuracy >= ROUGHEST else None
+
         def product(p: Array) -> Array:
-            s = sub.scores(p[:m], p[m:])
+            s = sub.scores(p[:m], p[m:]) if single is None else single.adjoint(p[:m].reshape(-1, sub.k)) + p[m:]
             s = curvature * s if sub.rows_apart else sub.parts.smooth_score_hessp(point.scores, s)
-            out = sub.pull(s) + identity * p[:m]
+            out = sub.pull(s) if single is None else (single @ s).ravel()
+            out += identity * p[:m]
             if sub.parts.weight_forms:
                 out += sub.quadratic_grad(p[:m])
             compiled.subtract_products(*rest, p[:m], out)
@@ -269,12 +272,13 @@ class Newton:
 
     def exact_search(self, point: Point, step: Array, step_b: Array) -> tuple[Point, float]:
         """The step size where the derivative is small beside the first one, by regula falsi inside a bracket."""
-        slope = self.steps.slope_along(point, step, step_b)
+        scores = self.sub.scores(step, step_b)
+        slope = self.steps.slope_along(point, step, scores)
         first = float(point.slope @ step + point.slope_b @ step_b)
         if not first < 0.0:
             return point, 0.0
         length = flat_point(slope, first)
-        trial = self.steps.at(point.w + length * step, point.b + length * step_b)
+        trial = self.steps.at(point.w + length * step, point.b + length * step_b, point.scores + length * scores)
         if trial.value <= point.value + 1e-14 * abs(point.value):
             return trial, length
         return self.search(point, step, step_b)

@@ -26,6 +26,7 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.lazy import cached_property
 from cvxstructreg.solvers.groups.group_steps import Newton
+from cvxstructreg.solvers.groups.single_precision import SingleMatrix
 
 Ints = np.ndarray[Any, Any]
 
@@ -34,9 +35,11 @@ MULTIPLIER_STEPS = 40
 #: The accuracy of the gradient in the first multiplier step.
 FIRST = 1e-1
 #: The width tau of the Huber functions, sigma_g = c_g / tau, relative to the largest weight: at first, for targets of
-#: at most FINE_TARGET, and at least.
-WIDE, NARROW, NARROWEST = 1e-2, 1e-4, 1e-7
+#: at most FINE_TARGET (without compiled steps, where Newton steps cost more: NARROW_PLAIN), and at least.
+WIDE, NARROW, NARROW_PLAIN, NARROWEST = 1e-2, 1e-4, 1e-3, 1e-7
 FINE_TARGET = 1e-3
+#: The largest weight is taken to be at least this part of a typical one.
+LEAST_WEIGHT = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +147,11 @@ class Design:
         """X'."""
         return self._design.T.tocsr() if sp.issparse(self._design) else np.ascontiguousarray(self._design.T)
 
+    @cached_property
+    def single(self) -> SingleMatrix | None:
+        """X' for rough products, if X is dense."""
+        return None if sp.issparse(self._design) else SingleMatrix.of(self.transposed)
+
     def pull(self, slope: Array) -> Array:
         """X'slope."""
         return np.asarray((self._view if self.compiled else self.transposed) @ slope)
@@ -172,6 +180,7 @@ class Subproblem:
         else:
             self.Xt = X.transposed[features]
             self.X = self.Xt.T
+            self.single = None if X.single is None else X.single.chosen(features)
 
     def embedded(self, w: Array) -> Array:
         """The weights of all features, d x k."""
@@ -241,7 +250,7 @@ class Subproblem:
     @cached_property
     def squares(self) -> Any:
         """X'.^2, for the diagonal of X'DX."""
-        return _squares(self.Xt)
+        return _squares(self.Xt) if self.single is None else self.single.squares()
 
     def score_curvature(self, scores: Array) -> Array:
         """The diagonal of the Hessian with respect to the scores, which is the whole Hessian if ``rows_apart``."""
@@ -279,7 +288,7 @@ class Widths:
 
     def absolute(self, w: Array) -> float:
         """The width for weights about as large as w."""
-        return self.relative * max(float(np.abs(w).max(initial=0.0)), 1e-2 * self.size)
+        return self.relative * max(float(np.abs(w).max(initial=0.0)), LEAST_WEIGHT * self.size)
 
 
 def minimise(
@@ -298,7 +307,7 @@ def minimise(
     zero = np.zeros(len(w), dtype=np.uint8)
     least, enough = NARROWEST, min(ease * target, 1.0)
     if target <= FINE_TARGET:
-        widths.relative = min(widths.relative, NARROW)
+        widths.relative = min(widths.relative, NARROW if sub.compiled else NARROW_PLAIN)
     for _ in range(MULTIPLIER_STEPS):
         sigma = norms.radii / widths.absolute(w)
         asked = max(tol, 0.5 * enough)
