@@ -62,7 +62,7 @@ def lower_bound(
         proof = best(*(_proof(parts, start, dual, sweeps, known, quadratic) for start in starts))
         if known[0] - proof.bound <= known[1] * abs(known[0]):
             return proof
-    directions = _free(parts, theta)
+    directions = free_directions(parts, theta)
     if directions is None:
         return proof
     if not (given or parts.scores_are_smooth or directions.shape[1]):
@@ -98,13 +98,6 @@ def _along_free_directions(
         for piece, u in zip(parts.score_pieces, points, strict=True)
     ]
     return _with_errors(parts, ScoreDual(moved, ahead, tuple(points), _total(parts, ahead, points)), b, objective)
-
-
-def _free(parts: NormalForm, theta: Array) -> Array | None:
-    """The directions without penalty; there are none if all features have an L1 term."""
-    if parts.separable is not None and np.all(parts.separable.weights > 0):
-        return np.zeros((len(theta), 0))
-    return free_directions(parts, theta)
 
 
 def _proof(

@@ -42,7 +42,7 @@ def free_directions(parts: NormalForm, theta: Array) -> Array | None:
     """A basis (d x q) of the directions without penalty at theta; None if there are too many to handle."""
     d = parts.model.n_weights
     none = np.zeros((d, 0))
-    if parts.function_norm is not None or np.all(parts.ridge > 0):
+    if parts.function_norm is not None or parts.all_penalised:
         return none
     held = _held(parts, theta)
     if held.all():
@@ -117,6 +117,8 @@ def free_reach(parts: NormalForm, theta: Array) -> Array:
     The norms of the rows of V / s, where A V has orthogonal columns of lengths s, without their means beside an
     intercept. Weights are far from zero where the scores of a direction nearly cancel.
     """
+    if parts.all_penalised:
+        return np.zeros(len(theta))
     known: dict[bytes, Array] = parts.__dict__.setdefault("_free_reach", {})
     key = _held(parts, theta).tobytes()
     if key not in known:

@@ -81,12 +81,21 @@ def _by_intercept(parts: NormalForm) -> Escape | None:
     """The direction of the intercept, if all rows are of one class; None in all other problems."""
     if not parts.model.intercept or parts.n_outputs > 1:
         return None
+    if _is_two_sided(parts):
+        return None
     ones = np.ones((parts.model.n_rows, 1))
     pairs = [(piece.atom, piece.forward(ones)) for piece in parts.score_pieces]
     gains = np.concatenate([to_dense(loss.gains(rows)).ravel() for loss, rows in pairs if isinstance(loss, Loss)])
     if not gains.any() or (gains.min() < 0 < gains.max()):
         return None
     return Escape(np.zeros(parts.shape), np.array([np.sign(gains.sum())]))
+
+
+def _is_two_sided(parts: NormalForm) -> bool:
+    """Whether some loss grows both with the intercept and against it."""
+    return any(
+        isinstance(piece.atom, Loss) and piece.K is None and piece.atom.grows_both_ways for piece in parts.score_pieces
+    )
 
 
 def _grows(parts: NormalForm, theta: Array) -> bool:
@@ -97,6 +106,8 @@ def _grows(parts: NormalForm, theta: Array) -> bool:
 
 def _unpenalised(parts: NormalForm) -> Array | None:
     """A basis (d x q) of the directions that no quadratic term, L1 term or piece penalises; None if too large."""
+    if parts.all_penalised:
+        return None
     d = parts.model.n_weights
     held = parts.ridge > 0
     if parts.separable is not None:

@@ -65,6 +65,8 @@ def _find(problem: Problem) -> NullPoint:
     if parts.separable is not None and parts.separable.bounded:
         theta = np.clip(theta, parts.separable.lower, parts.separable.upper)
     at_rest = not theta.any()  # then no product with the data is needed
+    if at_rest and parts.all_penalised and _is_lone_loss(parts):
+        return _of_lone_loss(problem, theta)
     bare = scores = np.zeros((parts.model.n_rows, parts.n_outputs)) if at_rest else parts.model.scores(theta, b)
     at_zero = problem.value_at(theta, b, scores)
     none = np.zeros((len(theta), 0))
@@ -77,7 +79,7 @@ def _find(problem: Problem) -> NullPoint:
         candidates = [row for p in parts.score_pieces if isinstance(p.atom, Loss) for row in _intercepts(p, scores)]
         b = np.array(min([b, *candidates], key=lambda row: _score_value(parts, scores + row)), dtype=float)
         scores = scores + b
-    value = with_intercept = problem.value_at(theta, b, scores)
+    value = with_intercept = at_zero if scores is bare else problem.value_at(theta, b, scores)
     if value > at_zero:  # the search for the intercept has failed
         b, scores, value, with_intercept = np.zeros_like(b), bare, at_zero, at_zero
     directions = free_directions(parts, theta) if parts.scores_are_smooth else none
@@ -89,6 +91,39 @@ def _find(problem: Problem) -> NullPoint:
             if value > PERFECT * with_intercept:  # otherwise the weights may diverge, and are no good start
                 theta, b = moved, its_b
     return NullPoint(theta, b, value, with_intercept, at_zero)
+
+
+def _is_lone_loss(parts: NormalForm) -> bool:
+    """Whether a smooth loss of all rows is the only term on the scores."""
+    pieces = parts.score_pieces
+    if len(pieces) != 1 or parts.score_forms or pieces[0].K is not None or not parts.scores_are_smooth:
+        return False
+    return isinstance(pieces[0].atom, Loss)
+
+
+def _of_lone_loss(problem: Problem, theta: Array) -> NullPoint:
+    """The null point if a loss alone decides it: the best intercept is computed once for each loss."""
+    parts = problem.normal_form
+    piece, intercept = parts.score_pieces[0], parts.model.intercept
+    known: dict[bool, tuple[Array, float, float]] = piece.atom.__dict__.setdefault("_best_intercept", {})
+    if intercept not in known:
+        known[intercept] = _best_intercept(parts, cast("Loss", piece.atom), theta)
+    b, value_at_zero, value = known[intercept]
+    at_zero = problem.value_at(theta, b, quadratic=0.0, score_value=piece.scale * value_at_zero)
+    best = at_zero if not b.any() else problem.value_at(theta, b, None, 0.0, piece.scale * value)
+    return NullPoint(theta, b, best, best, at_zero)
+
+
+def _best_intercept(parts: NormalForm, loss: Loss, theta: Array) -> tuple[Array, float, float]:
+    """The best intercepts of a loss beside zero weights, and its values at zero scores and there."""
+    b, scores = np.zeros(parts.n_outputs), np.zeros((parts.model.n_rows, parts.n_outputs))
+    at_zero = loss.value(scores)
+    if not parts.model.intercept:
+        return b, at_zero, at_zero
+    guess = loss.constants()[0]
+    _, best, moved = refit(parts, theta, b + guess, scores + guess, np.zeros((len(theta), 0)))
+    value = loss.value(moved)
+    return (best, at_zero, value) if value <= at_zero else (b, at_zero, at_zero)
 
 
 def _intercepts(piece: Piece, scores: Array) -> list[Array]:

@@ -9,12 +9,14 @@ from typing import Any, ClassVar, Self
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from cvxstructreg.core.atom import Atom, freeze, needs
 from cvxstructreg.core.checks import real_array
 from cvxstructreg.core.offset import with_offset
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.monotone_root import increasing_root
+from cvxstructreg.runtime.lazy import cached_property
 from cvxstructreg.runtime.short_repr import shown_fields
 
 
@@ -85,14 +87,24 @@ class Loss(Atom):
 
     def check_shape(self, shape: tuple[int, ...]) -> None:
         """Raise unless the scores have one row for each label and one column for each output."""
-        if shape != (len(self.y), self.n_outputs):
-            wanted = (len(self.y), self.n_outputs)
+        if shape != self._score_shape:
+            wanted = self._score_shape
             raise ValueError(f"{self!r} acts on scores of shape {wanted}, got {shape}; pass one row for each label")
 
-    @property
+    @cached_property
+    def _score_shape(self) -> tuple[int, int]:
+        return len(self.y), self.n_outputs
+
+    @cached_property
     def weight_column(self) -> Array:
         """The sample weights as an (n, 1) array."""
         return np.asarray(self.sample_weight).reshape(-1, 1)
+
+    @cached_property
+    def _counted(self) -> NDArray[np.bool_] | None:
+        """The rows with a positive weight as an (n, 1) array; None if all have one."""
+        counted = self.weight_column > 0
+        return None if counted.all() else counted
 
     def into_domain(self, u: Array) -> Array:
         """u clipped to :meth:`dual_box`, if the loss has one."""
@@ -116,6 +128,12 @@ class Loss(Atom):
         others = [labels - np.eye(k)[other] for other in range(k)]
         rows = [(columns[:, :, None] * picks[:, None, :])[picks.any(axis=1)] for picks in others]
         return sp.csr_array(np.concatenate(rows).reshape(-1, columns.shape[1] * k))
+
+    @cached_property
+    def grows_both_ways(self) -> bool:
+        """Whether the loss grows for large constant scores of either sign, if it does not attain its infimum."""
+        gains = self.gains(np.ones((len(self.y), 1)))
+        return bool(gains.min() < 0 < gains.max())
 
     @needs("dual_box")
     def rebalance(self, u: Array, target: Array) -> Array | None:

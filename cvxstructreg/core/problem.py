@@ -182,16 +182,25 @@ class Problem:
         """The objective at given weights and intercept."""
         return self.value_at(*self.shaped(coef, intercept))
 
-    def value_at(self, theta: Array, b: Array, scores: Array | None = None, quadratic: float | None = None) -> float:
+    def value_at(
+        self,
+        theta: Array,
+        b: Array,
+        scores: Array | None = None,
+        quadratic: float | None = None,
+        score_value: float | None = None,
+    ) -> float:
         """The objective at arrays of shape (d, k) and (k,), without checks.
 
-        ``scores`` are the scores at this point and ``quadratic`` is the value of the quadratic terms on the weights, if
-        they are known.
+        If they are known, ``scores`` are the scores at this point, ``quadratic`` is the value of the quadratic terms on
+        the weights, and ``score_value`` is the value of all terms on the scores.
         """
         parts = self.normal_form
-        scores = self.model.scores(theta, b) if scores is None else scores
-        total = sum(piece.value(scores) for piece in parts.score_pieces)
-        total += sum(scaled.value(scores) for scaled in parts.score_forms)
+        total = score_value
+        if total is None:
+            scores = self.model.scores(theta, b) if scores is None else scores
+            total = sum(piece.value(scores) for piece in parts.score_pieces)
+            total += sum(scaled.value(scores) for scaled in parts.score_forms)
         total += parts.quadratic_value(theta) if quadratic is None else quadratic
         if parts.function_norm is not None:
             h = self.model.scores(theta, np.zeros_like(b))  # not scores - b, which would lose digits if b is large

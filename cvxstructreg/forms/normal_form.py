@@ -214,6 +214,13 @@ class NormalForm:
         return total
 
     @cached_property
+    def all_penalised(self) -> bool:
+        """Whether a ridge or an L1 term penalises every weight by itself."""
+        if self.separable is None:
+            return bool(np.all(self.ridge > 0))
+        return bool(np.all((self.ridge[:, None] > 0) | (self.separable.weights > 0)))
+
+    @cached_property
     def dense_quadratic(self) -> Array | None:
         """The whole quadratic part of the weights as a dense matrix; None if the problem is too large for that."""
         if self.model.n_weights > DENSE_LIMIT:

@@ -42,7 +42,7 @@ class Logistic(BinaryLoss):
     def value(self, z: Array) -> float:
         """sum s log(1 + e^(-yz)), computed without overflow."""
         margin = self.y * z
-        return float(np.sum(self.weight_column * (np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0))))
+        return float((self.weight_column * (np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0))).sum())
 
     def grad(self, z: Array) -> Array:
         """-s y / (1 + e^(yz))."""
@@ -76,12 +76,19 @@ class Logistic(BinaryLoss):
 
     def conj(self, u: Array) -> float:
         """sum s (q log q + (1 - q) log(1 - q)) with q = -y u / s in [0, 1]."""
-        s = self.weight_column
-        q = np.where(s > 0, -self.y * u / np.where(s > 0, s, 1.0), 0.0)
-        if np.any((q < -1e-12) | (q > 1.0 + 1e-12)) or np.any(u[s == 0]):
+        s, counted = self.weight_column, self._counted
+        if counted is None:
+            q = -self.y * u / s
+        elif np.any(u[~counted]):
             return np.inf
-        q = np.clip(q, 0.0, 1.0)
-        return float(np.sum(s * (xlogy(q, q) + xlog1py(1.0 - q, -q))))  # log(1 - q) would lose digits for small q
+        else:
+            q = np.where(counted, -self.y * u / np.where(counted, s, 1.0), 0.0)
+        lowest, highest = q.min(), q.max()
+        if lowest < -1e-12 or highest > 1.0 + 1e-12:
+            return np.inf
+        if lowest < 0.0 or highest > 1.0:
+            q = np.clip(q, 0.0, 1.0)
+        return float((s * (xlogy(q, q) + xlog1py(1.0 - q, -q))).sum())  # log(1 - q) would lose digits for small q
 
     def constants(self) -> list[Array]:
         """The log odds of the classes; zero if there is only one class, which has no best constant."""

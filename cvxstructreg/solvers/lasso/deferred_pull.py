@@ -23,7 +23,7 @@ class LazyPull:
     """
 
     def __init__(self, X: tuple[Any, ...], norms: Array, design: Any) -> None:
-        self.X, self.norms, self.design = X, norms, design
+        self.X, self.norms, self.design_t = X, norms, design.T
         self.all = np.arange(norms.size)
         self.pull = np.zeros(norms.size)  # exact for g = 0
         self.g = np.zeros(design.shape[0])
@@ -39,7 +39,7 @@ class LazyPull:
         which the lock stays locked.
         """
         if not self.lock.acquire(blocking=False):
-            return np.asarray(self.design.T @ g + shift)
+            return np.asarray(self.design_t @ g + shift)
         try:
             self.length += float(np.linalg.norm(g - self.g))
             self.g = g
@@ -51,7 +51,7 @@ class LazyPull:
             asked[always] = True
             features = np.flatnonzero(asked)
             if features.size > MOST * self.all.size:
-                self.pull = self.design.T @ g
+                self.pull = self.design_t @ g
                 self.seen[:] = self.length
             else:
                 compiled.gradient_on(self.X, features, g, self.pull)
