@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import cvxstructreg as csr
+from cvxstructreg.certificates.null_point import null_point
 
 N, D = 40, 9
 RNG = np.random.default_rng(3)
@@ -361,3 +362,19 @@ def test_rows_without_any_probability_have_a_dual_point_of_zero():
     found = loss.into_domain(u)
     np.testing.assert_allclose(found, [[0.0, 0.0, 0.0], [0.5, -0.5, 0.0], [0.0, 0.0, 0.0]])
     assert np.isfinite(loss.conj(found))
+
+
+def test_a_copy_keeps_nothing_that_was_computed_from_other_fields() -> None:
+    X = np.array([[1.0], [2.0], [-1.0], [0.5]])
+    for offset in (None, [0.3, -0.2, 0.1, 0.0]):
+        loss = csr.Logistic([1, 0, 1, 1], sample_weight=[1.0, 2.0, 3.0, 4.0], offset=offset)
+        csr.Problem(csr.Linear(X), loss + csr.L1()).solve()
+        changed = copy.copy(loss)
+        object.__setattr__(changed, "sample_weight", 5.0 * loss.sample_weight)
+        anew = csr.Logistic([1, 0, 1, 1], sample_weight=[5.0, 10.0, 15.0, 20.0], offset=offset)
+        assert changed.value(np.zeros(4)) == pytest.approx(anew.value(np.zeros(4)))
+        null, other = (null_point(csr.Problem(csr.Linear(X), each + csr.L1())) for each in (changed, anew))
+        assert null.objective == pytest.approx(other.objective, rel=1e-12)
+        np.testing.assert_allclose(null.b, other.b)
+        plain = csr.Problem(csr.Linear(X), loss.without_offset + csr.L1())
+        assert null_point(plain).with_zero_scores == pytest.approx(10.0 * np.log(2.0))

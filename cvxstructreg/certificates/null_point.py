@@ -105,9 +105,10 @@ def _of_lone_loss(problem: Problem, theta: Array) -> NullPoint:
     """The null point if a loss alone decides it: the best intercept is computed once for each loss."""
     parts = problem.normal_form
     piece, intercept = parts.score_pieces[0], parts.model.intercept
-    known: dict[bool, tuple[Array, float, float]] = piece.atom.__dict__.setdefault("_best_intercept", {})
+    loss = cast("Loss", piece.atom)
+    known = loss.best_intercepts
     if intercept not in known:
-        known[intercept] = _best_intercept(parts, cast("Loss", piece.atom), theta)
+        known[intercept] = _best_intercept(parts, loss, theta)
     b, value_at_zero, value = known[intercept]
     at_zero = problem.value_at(theta, b, quadratic=0.0, score_value=piece.scale * value_at_zero)
     best = at_zero if not b.any() else problem.value_at(theta, b, None, 0.0, piece.scale * value)

@@ -16,7 +16,7 @@ from cvxstructreg.core.checks import real_array
 from cvxstructreg.core.offset import with_offset
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.monotone_root import increasing_root
-from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.runtime.lazy import cached_names, cached_property
 from cvxstructreg.runtime.short_repr import shown_fields
 
 
@@ -71,6 +71,10 @@ class Loss(Atom):
         freeze(self, offset=_checked_offset(self.offset, (n, self.n_outputs)))
         plain = type(self).plain_class or type(self)
         object.__setattr__(self, "__class__", plain if self.offset is None else with_offset(plain))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields without what is computed from them: a copy may get other weights or rows."""
+        return {name: value for name, value in self.__dict__.items() if name not in cached_names(type(self))}
 
     @property
     def without_offset(self) -> Self:
@@ -128,6 +132,11 @@ class Loss(Atom):
         others = [labels - np.eye(k)[other] for other in range(k)]
         rows = [(columns[:, :, None] * picks[:, None, :])[picks.any(axis=1)] for picks in others]
         return sp.csr_array(np.concatenate(rows).reshape(-1, columns.shape[1] * k))
+
+    @cached_property
+    def best_intercepts(self) -> dict[bool, tuple[Array, float, float]]:
+        """For models with and without intercept: the best one beside zero weights, and two values (the null point)."""
+        return {}
 
     @cached_property
     def grows_both_ways(self) -> bool:

@@ -52,7 +52,7 @@ class _Moved:
     def without_offset(self) -> Any:
         """The same loss without offset."""
         plain = object.__new__(self.plain_class)
-        plain.__dict__.update(self.__dict__, offset=None)
+        plain.__dict__.update(cast("dict[str, Any]", self.__getstate__()), offset=None)
         return plain
 
     def expr(self, z: cp.Expression) -> cp.Expression:
@@ -115,8 +115,7 @@ class _Moved:
         return [row - mean for row in plain.constants()]
 
     def __reduce__(self) -> Any:
-        state = {name: value for name, value in self.__dict__.items() if name != "without_offset"}
-        return restored, (self.plain_class, state)
+        return restored, (self.plain_class, self.__getstate__())
 
 
 def restored(cls: type[Loss], state: dict[str, Any]) -> Loss:

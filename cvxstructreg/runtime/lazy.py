@@ -39,4 +39,9 @@ else:
             return instance.__dict__.setdefault(self.name, self.compute(instance))
 
 
-__all__ = ["cached_property"]
+def cached_names(cls: type) -> set[str]:
+    """The names of all cached properties of a class."""
+    return {name for base in cls.__mro__ for name, kept in vars(base).items() if isinstance(kept, cached_property)}
+
+
+__all__ = ["cached_names", "cached_property"]
