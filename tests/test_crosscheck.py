@@ -329,3 +329,15 @@ def test_the_folder_of_a_report_is_made_or_refused_before_any_work(tmp_path, cap
     (tmp_path / "file").write_text("")
     assert main([*arguments, str(tmp_path / "file" / "out.html")]) == 2
     assert "cannot make the folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        1664,  # Cox: sums of dual points over risk sets
+        4017,  # directions without penalty whose scores nearly cancel
+        6049,  # lbfgs: pairs whose curvature is round-off
+    ],
+)
+def test_problems_that_had_violations_have_none(number):
+    assert runs.examine(runs.Plan(1, seed=0), number)["violations"] == []
