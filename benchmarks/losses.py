@@ -1,10 +1,12 @@
 """Losses beyond classification, against skglm and glum at equal certified gaps, and against CVXPY: two sections.
 
 ``losses``: an L1 term, or for several tasks a norm for each row of the weights, at 0.05 lambda_max and without
-intercept, which not all datafits of skglm have. Every library gets its preferred format, and stops by its own rule at
-the loosest of several tolerances for which our certificate of *its* weights is within 1e-4 or 1e-6, as in the module
-``elastic_net``. skglm's solvers are its own recommendation: ProxNewton for Poisson, gamma and Cox, AndersonCD for
-Huber, MultiTaskBCD for several tasks. Means of losses become sums as in ``cvxstructreg.conventions``.
+intercept, which not all datafits of skglm have; for glum also half L1 and half ridge, and ridge alone. Every library
+gets its preferred format, and stops by its own rule at the loosest of several tolerances for which our certificate of
+*its* weights is within 1e-4 or 1e-6, as in the module ``elastic_net``. skglm's solvers are its own recommendation:
+ProxNewton for Poisson, gamma and Cox, AndersonCD for Huber, PDCD_WS for quantiles, MultiTaskBCD for several tasks.
+Means of losses become sums as in ``cvxstructreg.conventions``. The strength of quantiles is 0.05 times the largest
+pull of their residual signs.
 
 ``losses_cvxpy``: overlapping groups of 8 features on 1,000 x 500 dense data, at 0.3, 0.1 and 0.03 lambda_max (for
 losses without gradient: of the Huber loss). CVXPY solves the program of ``Problem.to_cvxpy`` with Clarabel, including
@@ -29,6 +31,8 @@ import cvxstructreg as csr
 PEERS, CVXPY = "losses, L1", "losses, overlapping groups"
 #: Strengths of the groups, as parts of the largest useful one.
 PARTS = (0.3, 0.1, 0.03)
+#: Penalties by the part of L1; the others are for glum.
+KINDS = {"": 1.0, ", elastic net": 0.5, ", ridge": 0.0}
 Fit = Callable[[float], tuple[np.ndarray, float]]
 
 
@@ -58,19 +62,26 @@ def simulated(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, dict[str, Any]
     }
 
 
-def peers(name: str, loss: Any, X: np.ndarray, lam: float) -> dict[str, Fit]:
-    """The libraries that have this loss."""
+#: The losses of the peers.
+SKGLM = ("Poisson", "Gamma", "Huber", "Quantile", "MultiTask", "Cox, Breslow", "Cox, Efron")
+GLUM = ("Poisson", "Poisson, exposures", "Gamma", "Tweedie")
+
+
+def peers(name: str, loss: Any, X: np.ndarray, lam: float, ratio: float = 1.0) -> dict[str, Fit]:
+    """The libraries that have this loss, with lam (ratio ||w||_1 + (1 - ratio) ||w||^2 / 2)."""
     fits: dict[str, Fit] = {}
-    if find_spec("skglm") and name in ("Poisson", "Gamma", "Huber", "MultiTask", "Cox, Breslow", "Cox, Efron"):
+    if find_spec("skglm") and ratio == 1.0 and name in SKGLM:
         fits["skglm"] = _skglm(name, loss, np.asfortranarray(X), lam)
     few = X.shape[1] <= GLUM_FEATURES  # glum keeps a dense Hessian of all features
-    if few and find_spec("glum") and name.split(",")[0] in ("Poisson", "Gamma", "Tweedie"):
-        fits["glum"] = _glum(name, loss, np.asfortranarray(X), lam)
+    if few and find_spec("glum") and name in GLUM:
+        fits["glum"] = _glum(name, loss, np.asfortranarray(X), lam, ratio)
     return fits
 
 
 def _skglm(name: str, loss: Any, X: np.ndarray, lam: float) -> Fit:
     from skglm import datafits, penalties, solvers
+    from skglm.experimental.pdcd_ws import PDCD_WS
+    from skglm.experimental.quantile_regression import Pinball
     from skglm.utils.jit_compilation import compiled_clone
 
     n, y = len(X), loss.y[:, 0]
@@ -85,24 +96,29 @@ def _skglm(name: str, loss: Any, X: np.ndarray, lam: float) -> Fit:
         "Poisson": datafits.Poisson,
         "Gamma": datafits.Gamma,
         "Huber": lambda: datafits.Huber(loss.delta),
+        "Quantile": lambda: Pinball(loss.quantile),
     }
     if name.startswith("Cox"):
         y = np.column_stack([y, loss.event.astype(float)])
         datafit = compiled_clone(datafits.Cox(use_efron=loss.ties == "efron"))
     else:
         datafit = compiled_clone(kinds[name]())
-    penalty = compiled_clone(penalties.L1(lam / n))
+    # the pinball loss of skglm is a sum over the rows, the other losses are means
+    penalty = compiled_clone(penalties.L1(lam if name == "Quantile" else lam / n))
     datafit.initialize(X, y)
     kind = solvers.AndersonCD if name == "Huber" else solvers.ProxNewton
 
     def fit(tol: float) -> tuple[np.ndarray, float]:
-        solver = kind(tol=tol, fit_intercept=False, max_iter=200)
+        if name == "Quantile":
+            solver: Any = PDCD_WS(tol=tol, fit_intercept=False, max_iter=1000, max_epochs=10_000)
+        else:
+            solver = kind(tol=tol, fit_intercept=False, max_iter=200)
         return _quietly(lambda: solver.solve(X, y, datafit, penalty)[0]), 0.0
 
     return fit
 
 
-def _glum(name: str, loss: Any, X: np.ndarray, lam: float) -> Fit:
+def _glum(name: str, loss: Any, X: np.ndarray, lam: float, ratio: float) -> Fit:
     from glum import GeneralizedLinearRegressor, TweedieDistribution
 
     family: Any = {"Poisson": "poisson", "Gamma": "gamma"}.get(name.split(",")[0]) or TweedieDistribution(loss.power)
@@ -111,8 +127,8 @@ def _glum(name: str, loss: Any, X: np.ndarray, lam: float) -> Fit:
 
     def fit(tol: float) -> tuple[np.ndarray, float]:
         model = GeneralizedLinearRegressor(
-            family=family, link="log", alpha=lam / weight.sum(), l1_ratio=1.0, solver="irls-cd", gradient_tol=tol,
-            max_iter=1000, fit_intercept=False, check_input=False,
+            family=family, link="log", alpha=lam / weight.sum(), l1_ratio=ratio, gradient_tol=tol, max_iter=1000,
+            solver="irls-cd" if ratio else "irls-ls", fit_intercept=False, check_input=False,
         )  # fmt: skip
         _quietly(lambda: model.fit(X, y, sample_weight=weight))
         return model.coef_, 0.0
@@ -126,20 +142,30 @@ def against_peers() -> Iterator[Result]:
         X, all_losses = simulated(n, d)
         model = csr.Linear(X, intercept=False)
         for name, loss in all_losses.items():
-            several = loss.n_outputs > 1
-            rows = csr.Groups([[j] for j in range(d)], n_features=d) if several else None
-            penalty = csr.GroupLasso(rows) if several else csr.L1()
-            if not loss.can("grad"):
+            if name not in SKGLM + GLUM:
                 continue
-            lam = 0.05 * csr.lambda_max(csr.Problem(model, loss + penalty))
+            several = loss.n_outputs > 1
+            penalty = csr.GroupLasso(csr.Groups([[j] for j in range(d)], n_features=d)) if several else csr.L1()
+            lam = 0.05 * _largest(model, loss, penalty)
+            for kind, ratio in KINDS.items():
+                ridge = 0.5 * (1.0 - ratio) * lam * csr.Ridge()
+                terms = ridge if not ratio else ratio * lam * penalty if ratio == 1.0 else ratio * lam * penalty + ridge
 
-            def make(loss: Any = loss, lam: float = lam, penalty: Any = penalty, model: Any = model) -> csr.Problem:
-                return csr.Problem(model, loss + lam * penalty)
+                def make(terms: Any = loss + terms, model: Any = model) -> csr.Problem:
+                    return csr.Problem(model, terms)
 
-            fits = peers(name, loss, X, lam)
-            if fits:
-                work = f"{name}, {n:,} x {d:,}"
-                yield from contest(PEERS, work, make, {"auto": solving(make, "auto")}, fits, "1 x the best peer", 20.0)
+                fits = peers(name, loss, X, lam, ratio)
+                if fits:
+                    work, best = f"{name}{kind}, {n:,} x {d:,}", "1 x the best peer"
+                    yield from contest(PEERS, work, make, {"auto": solving(make, "auto")}, fits, best, 20.0)
+
+
+def _largest(model: csr.Linear, loss: Any, penalty: Any) -> float:
+    """The largest useful strength; for a quantile that of the residual signs at zero."""
+    if loss.can("grad"):
+        return csr.lambda_max(csr.Problem(model, loss + penalty))
+    signs = np.where(loss.y > 0, loss.quantile, loss.quantile - 1.0)
+    return float(np.abs(model.design.T @ signs).max())
 
 
 def against_cvxpy() -> Iterator[Result]:

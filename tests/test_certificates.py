@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.sparse.linalg import spsolve
 
 import cvxstructreg as csr
 from cvxstructreg.certificates.certificate import certify_point
@@ -134,3 +138,28 @@ def test_the_null_point_of_a_loss_with_kinks_has_the_best_intercept_beside_bound
     null = null_point(problem)
     assert null.theta.tolist() == [[0.75]]
     assert null.b == pytest.approx([1.0 - 0.75 * 2e5])  # the median of y - 0.75 x
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("dense", [False, True])
+def test_a_large_singular_laplacian_is_proved_on_data_with_one_entry_in_each_row(dense, intercept):
+    rng, d = np.random.default_rng(0), 1200
+    graph = csr.Graph.from_edges([(i, i + 1) for i in range(d - 1)], n_nodes=d)
+    # beside an intercept, the columns must have equal entries
+    sizes, y = rng.uniform(0.5, 2.0, size=d) if not intercept else np.full(d, 3.0), rng.normal(size=d)
+    X = sp.diags_array(sizes, format="csr")
+    model = csr.Linear(X.toarray() if dense else X, intercept=intercept)
+    problem = csr.Problem(model, csr.Squared(y) + 0.5 * csr.Laplacian(graph))
+    solution = problem.solve()
+    assert solution.status == "optimal" and solution.certificate.kind == "duality_gap"
+    pickle.dumps(problem.model)
+    best = solution.objective
+    if not intercept:
+        matrix = sp.csc_array(X.T @ X + graph.laplacian())  # Squared has a factor 1/2
+        best = problem.value_at(spsolve(matrix, X.T @ y)[:, None], np.zeros(1))
+        assert solution.objective == pytest.approx(best, rel=1e-6)
+    for distance in (1e-6, 1e-3, 1.0):
+        moved = solution.coef + distance * rng.normal(size=d)
+        certificate = certify_point(problem, moved[:, None], np.atleast_1d(solution.intercept))
+        assert certificate.lower_bound <= best * (1 + 1e-12)
+        assert certificate.relative_gap <= max(1e-6, 1e3 * distance**2)

@@ -50,6 +50,14 @@ def test_each_output_by_itself_is_one_problem_per_output():
     assert np.allclose(penalty.prox(w, 0.5)[:, 1], csr.GroupLasso(groups).prox(w[:, 1], 0.5))
 
 
+def test_one_output_goes_to_the_solvers_of_groups():
+    groups = csr.Groups(LISTS, 12)
+    alone, across = (small_problem("squared", 2.0 * csr.GroupLasso(groups, across_outputs=x)) for x in (False, True))
+    solution, other = alone.solve(), across.solve()
+    assert solution.solver == other.solver == "group_newton"
+    assert solution.objective == pytest.approx(other.objective, rel=1e-9)
+
+
 def test_copies_of_a_token_count_as_features_of_their_own():
     w = np.random.default_rng(0).normal(size=3)
     copies = csr.Groups([[0, 1, 2, 3], [4, 5, 6]], 7)

@@ -123,10 +123,12 @@ class WeightDual:
             if spread is not None:
                 taken = self._sum(spread)
                 proofs.append(self._scaled_down(spread, taken, self._stuck(taken)))
-        if not self.points and self.parts.separable is None:
+        quadratic_only = not self.points and self.parts.separable is None
+        if quadratic_only:
             proofs.append(self._exact_quadratic())
         objective, tol = self.known
-        if not self._all_norms() and objective - best(*proofs).bound > tol * abs(objective):
+        too_large = quadratic_only and stuck.any() and self.parts.model.n_weights > DENSE_LIMIT
+        if (too_large or not self._all_norms()) and objective - best(*proofs).bound > tol * abs(objective):
             points = None if stuck.any() else stepped(self.parts, self.start.theta, self.left)
             proofs.append(self._shifted(points or self.points))
         return best(*proofs)

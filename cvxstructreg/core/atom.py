@@ -178,6 +178,10 @@ class Atom:
         """The atom to use on the weights of this model: itself, or an equal one that more solvers recognise."""
         return self
 
+    def for_outputs(self, k: int) -> Atom:
+        """The atom to use on k outputs: itself, or an equal one that more solvers recognise."""
+        return self
+
     @property
     def has_closed_prox(self) -> bool:
         """Whether ``prox`` takes no iterations, for these data."""

@@ -190,7 +190,7 @@ class NormalForm:
         if K.shape[1] < size:  # a map may leave out the last rows it does not touch
             K = sp.csr_array(K)
             K = sp.csr_array((K.data, K.indices, K.indptr), shape=(K.shape[0], size))
-        return Piece(number, scale, outer, K, atom)
+        return Piece(number, scale, outer.for_outputs(self.n_outputs), K, atom)
 
     @property
     def pieces(self) -> tuple[Piece, ...]:

@@ -45,6 +45,10 @@ class ColumnBlockNorms(Atom):
         """Number of rows of all blocks."""
         return self._of_column.size
 
+    def for_outputs(self, k: int) -> Atom:
+        """For one output, the plain norms of the blocks."""
+        return self._of_column if k == 1 else self
+
     def norms(self, z: Array) -> Array:
         """sum_j ||z_gj|| for each block."""
         return np.asarray(sum(self._of_column.norms(column[:, None]) for column in z.T))
