@@ -14,8 +14,14 @@ BLOCK = sp.csr_array(DENSE)
 
 @pytest.mark.parametrize("chosen", [np.arange(39, 3, -1), np.array([7]), np.zeros(0, dtype=np.int64)])
 def test_chosen_columns_keep_their_order(chosen):
-    """The first case has more entries than the loop makes room for at first."""
     assert np.array_equal(kernels.chosen_columns(BLOCK, chosen).toarray(), DENSE[:, chosen])
+
+
+def test_more_chosen_entries_than_a_look_at_some_rows_suggests():
+    uneven = DENSE.copy()
+    uneven[::50] = 0.0  # the rows that are looked at
+    found = kernels.chosen_columns(sp.csr_array(uneven), np.arange(40))
+    assert found.nnz > 1000 and np.array_equal(found.toarray(), uneven)
 
 
 @pytest.mark.parametrize("chosen", [[5, 2, 30], [5, 2, 5]])
@@ -25,13 +31,15 @@ def test_columns_are_stored_by_columns_and_may_repeat(chosen, monkeypatch):
     assert found.format == "csc" and np.array_equal(found.toarray(), DENSE[:, chosen])
 
 
+@pytest.mark.parametrize("part", [1.0, 0.3])  # of the entries: with few of them, products are added up one by one
 @pytest.mark.parametrize("density", ["sparse", "dense"])
-def test_a_newton_pass_has_all_products(density):
-    chosen, b = np.array([3, 17, 9, 22]), np.array([0.3])
-    loss, w = csr.Logistic(np.where(DENSE[:, 0] > 0, 1, -1)), RNG.normal(size=(4, 1))
-    X, C = BLOCK if density == "sparse" else DENSE, DENSE[:, chosen]
+def test_a_newton_pass_has_all_products(density, part):
+    chosen, b = RNG.permutation(40)[:33], np.array([0.3])
+    loss, w = csr.Logistic(np.where(DENSE[:, 0] > 0, 1, -1)), RNG.normal(size=(33, 1))
+    whole = np.where(RNG.random(DENSE.shape) < part, DENSE, 0.0)
+    X, C = sp.csr_array(whole) if density == "sparse" else whole, whole[:, chosen]
     g, h = 2.0 * loss.grad(C @ w + b), 2.0 * loss.hess_diag(C @ w + b)
-    expected = C @ w, g, h, DENSE.T @ g, C.T @ h, C.T @ (h * C)
+    expected = C @ w, g, h, whole.T @ g, C.T @ h, C.T @ (h * C)
     for found, wanted in zip(kernels.second_order_on(X, chosen, w, b, [(2.0, loss)]), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
 

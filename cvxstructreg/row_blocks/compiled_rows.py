@@ -13,63 +13,107 @@ import numpy as np
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.compiled_clock import njit
 
+#: One of so many rows tells how many entries are chosen in all.
+SPREAD = 50
+
 
 @njit(cache=True, nogil=True)
-def chosen_columns(data: Array, indices: Any, indptr: Any, position: Any, is_chosen: Any) -> Any:
-    """The entries of chosen columns as CSR arrays, with ``position[column]`` as their columns.
+def expected_entries(indices: Any, indptr: Any, is_chosen: Any) -> int:
+    """The number of entries in chosen columns if all rows are like a few of them, and some more."""
+    n, seen, found = len(indptr) - 1, 1, 0
+    for row in range(0, n, SPREAD):
+        seen += 1
+        for k in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
+            found += is_chosen[indices[k]]
+    return 1000 + int(1.2 * found * n / seen)
+
+
+@njit(cache=True, nogil=True)
+def chosen_columns(matrix: Any, position: Any, is_chosen: Any, values: Any, columns: Any, starts: Any) -> int:
+    """Fill the CSR arrays of the chosen columns, with ``position[column]`` as columns; return the rows that had room.
 
     ``is_chosen`` has a 1 for each chosen column and is small, so that it stays in the fastest cache.
     """
+    data, indices, indptr = matrix
     n, at, widest = len(indptr) - 1, np.uint64(0), 0
     for row in range(n):
         widest = max(widest, indptr[row + 1] - indptr[row])
-    places = np.empty(widest + 1, dtype=np.uint64)  # of the chosen entries of a row
-    starts = np.zeros(n + 1, dtype=np.int64)
-    size = max(1000, len(data) // 16)
-    values, columns = np.empty(size), np.empty(size, dtype=np.int32)
+    places = np.empty(widest + 1, dtype=np.uint32)  # of the chosen entries of a row, from its first entry on
     for row in range(n):
-        found = np.uint64(0)
-        for k in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
-            places[found] = k  # without a branch: overwritten unless the column was chosen
-            found += is_chosen[indices[k]]
+        found, first = np.uint64(0), np.uint64(indptr[row])
+        for k in range(np.uint64(indptr[row + 1]) - first):
+            places[found] = np.uint32(k)  # without a branch: overwritten unless the column was chosen
+            found += np.uint64(is_chosen[indices[first + k]])
         if np.int64(at + found) > len(values):
-            values, columns = _longer(values, np.int64(at + found)), _longer(columns, np.int64(at + found))
+            return row
         for i in range(found):
-            k = places[i]
+            k = first + np.uint64(places[i])
             values[at + i], columns[at + i] = data[k], position[indices[k]]
         at += found
         starts[row + 1] = at
-    return values[:at], columns[:at], starts
-
-
-@njit(cache=True, nogil=True)
-def _longer(array: Any, least: int) -> Any:
-    """A copy with room for more entries."""
-    longer = np.empty(max(least, 2 * len(array)), dtype=array.dtype)
-    longer[: len(array)] = array
-    return longer
+    return n
 
 
 @njit(cache=True, nogil=True)
 def pull(data: Array, indices: Any, indptr: Any, u: Array, d: int) -> Array:
-    """X'u."""
+    """X'u for rows without duplicate indices: the sums of four entries are loaded before one of them is stored."""
     total = np.zeros(d)
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
     for row in range(len(indptr) - 1):
-        factor = u[row]
-        for k in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
+        factor, k, stop = u[row], np.uint64(indptr[row]), np.uint64(indptr[row + 1])
+        while k + four <= stop:
+            i0, i1, i2, i3 = indices[k], indices[k + one], indices[k + two], indices[k + three]
+            t0, t1 = total[i0] + data[k] * factor, total[i1] + data[k + one] * factor
+            t2, t3 = total[i2] + data[k + two] * factor, total[i3] + data[k + three] * factor
+            total[i0], total[i1], total[i2], total[i3] = t0, t1, t2, t3
+            k += four
+        while k < stop:
             total[indices[k]] += data[k] * factor
+            k += one
     return total
 
 
 @njit(cache=True, nogil=True)
-def half_gram(data: Array, indices: Any, indptr: Any, h: Array, d: int) -> Array:
-    """A matrix G with G + G' = X'diag(h)X: each pair of entries of a row is added once, in either place."""
+def gram(data: Array, indices: Any, indptr: Any, h: Array, d: int) -> Array:
+    """X'diag(h)X: each pair of entries of a row is added once, in either place, and both places are added at the end.
+
+    Four entries are multiplied with all later ones at a time, since many short loops would cost more than the products.
+    """
     total = np.zeros(d * d)
+    one, two, three, four, width = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(d)
     for row in range(len(indptr) - 1):
-        stop = np.uint64(indptr[row + 1])
-        for k in range(np.uint64(indptr[row]), stop):
-            scaled, place = h[row] * data[k], np.uint64(indices[k]) * np.uint64(d)
-            total[place + indices[k]] -= 0.5 * scaled * data[k]
+        k, stop = np.uint64(indptr[row]), np.uint64(indptr[row + 1])
+        while k + four <= stop:
+            v0, v1, v2, v3 = data[k], data[k + one], data[k + two], data[k + three]
+            j0, j1 = np.uint64(indices[k]), np.uint64(indices[k + one])
+            j2, j3 = np.uint64(indices[k + two]), np.uint64(indices[k + three])
+            p0, p1, p2, p3 = j0 * width, j1 * width, j2 * width, j3 * width
+            s0, s1, s2, s3 = h[row] * v0, h[row] * v1, h[row] * v2, h[row] * v3
+            total[p0 + j0] += s0 * v0
+            total[p0 + j1] += s0 * v1
+            total[p0 + j2] += s0 * v2
+            total[p0 + j3] += s0 * v3
+            total[p1 + j1] += s1 * v1
+            total[p1 + j2] += s1 * v2
+            total[p1 + j3] += s1 * v3
+            total[p2 + j2] += s2 * v2
+            total[p2 + j3] += s2 * v3
+            total[p3 + j3] += s3 * v3
+            k += four
             for other in range(k, stop):
-                total[place + indices[other]] += scaled * data[other]
-    return total.reshape((d, d))
+                v, j = data[other], np.uint64(indices[other])
+                total[p0 + j] += s0 * v
+                total[p1 + j] += s1 * v
+                total[p2 + j] += s2 * v
+                total[p3 + j] += s3 * v
+        while k < stop:
+            scaled, place = h[row] * data[k], np.uint64(indices[k]) * width
+            total[place + np.uint64(indices[k])] += scaled * data[k]
+            k += one
+            for other in range(k, stop):
+                total[place + np.uint64(indices[other])] += scaled * data[other]
+    G = total.reshape((d, d))
+    for i in range(d):
+        for j in range(i):
+            G[i, j] = G[j, i] = G[i, j] + G[j, i]
+    return G

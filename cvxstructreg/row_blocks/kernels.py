@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ ROWS_AT_ONCE = 2048
 ENTRIES_AT_ONCE = 100_000
 #: From this part of nonzero entries on, a Gram matrix is computed from dense rows.
 DENSE_FROM = 0.25
+_KEPT = threading.local()  # arrays that each thread uses again
 
 
 class Seen:
@@ -147,16 +149,36 @@ def _pull_of_rows(X: Any, g: Array) -> Array:
 
 
 def chosen_columns(X: Any, chosen: Any) -> Any:
-    """Some columns; of a sparse block as CSR, in which the entries of a row keep their order."""
+    """Some columns; of a sparse block as CSR, in which the entries of a row keep their order.
+
+    The arrays of a sparse result are used again by the next call in the same thread.
+    """
     if not sp.issparse(X):
         return X[:, chosen]
     from cvxstructreg.row_blocks import compiled_rows
 
+    matrix = X.data, unsigned(X.indices), X.indptr
     position = np.full(X.shape[1], -1, dtype=np.int32)
     position[chosen] = np.arange(len(chosen))
     is_chosen = (position >= 0).view(np.uint8)
-    found = compiled_rows.chosen_columns(X.data, unsigned(X.indices), X.indptr, position, is_chosen)
+    room = compiled_rows.expected_entries(*matrix[1:], is_chosen)
+    starts = np.zeros(X.shape[0] + 1, dtype=X.indptr.dtype)
+    while True:
+        values, its_columns = _room("values", room, np.float64), _room("columns", room, np.int32)
+        if compiled_rows.chosen_columns(matrix, position, is_chosen, values, its_columns, starts) == X.shape[0]:
+            break
+        room *= 2
+    found = values[: starts[-1]], its_columns[: starts[-1]], starts
     return sp.csr_array(found, shape=(X.shape[0], len(chosen)))
+
+
+def _room(name: str, size: int, dtype: Any) -> Array:
+    """An array of at least this size, the same one for all blocks: the system is slow to provide new memory."""
+    kept: Array | None = getattr(_KEPT, name, None)
+    if kept is None or len(kept) < size:
+        kept = np.empty(size, dtype=dtype)
+        setattr(_KEPT, name, kept)
+    return kept
 
 
 def unsigned(indices: Any) -> Any:
@@ -167,10 +189,9 @@ def unsigned(indices: Any) -> Any:
 def weighted_gram(X: Any, h: Array) -> Array:
     """X'diag(h)X as a dense matrix."""
     if sp.issparse(X) and X.nnz < DENSE_FROM * X.shape[0] * X.shape[1]:
-        from cvxstructreg.row_blocks.compiled_rows import half_gram
+        from cvxstructreg.row_blocks.compiled_rows import gram
 
-        half = half_gram(X.data, unsigned(X.indices), X.indptr, h, X.shape[1])
-        return np.asarray(half + half.T)
+        return np.asarray(gram(X.data, unsigned(X.indices), X.indptr, h, X.shape[1]))
     total = np.zeros((X.shape[1], X.shape[1]))
     roots = np.sqrt(np.maximum(h, 0.0))[:, None]
     for first in range(0, X.shape[0], ROWS_AT_ONCE):
