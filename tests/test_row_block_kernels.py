@@ -6,6 +6,8 @@ import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.row_blocks import kernels
+from cvxstructreg.row_blocks.known import stacked_parts
+from cvxstructreg.runtime import memory
 
 RNG = np.random.default_rng(0)
 DENSE = np.where(RNG.random((300, 40)) < 0.4, RNG.normal(size=(300, 40)), 0.0)
@@ -50,3 +52,20 @@ def test_statistics_are_added_up_over_parts_of_the_entries(monkeypatch):
     np.testing.assert_allclose(sums, DENSE.sum(axis=0), atol=1e-12)
     np.testing.assert_allclose(squares, (DENSE**2).sum(axis=0))
     assert np.array_equal(counts, np.count_nonzero(DENSE, axis=0))
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc"])
+@pytest.mark.parametrize("kind", ["sparse", "dense", "both"])
+def test_blocks_put_together(kind, layout, monkeypatch):
+    monkeypatch.setattr(memory, "HUGE_FROM", 0)  # then all arrays are in small pages
+    first, second = DENSE[:100], DENSE[100:]
+    long = sp.csr_array(first)
+    if kind == "sparse" and layout == "csr":
+        long.indices, long.data = np.append(long.indices, 3), np.append(long.data, 9.0)  # the last one is not used
+    parts = [first, second] if kind == "dense" else [long, sp.csr_array(second) if kind == "sparse" else second]
+    whole = stacked_parts(parts, layout)
+    assert np.array_equal(whole if kind == "dense" else whole.toarray(), DENSE)
+    if kind == "dense":
+        assert whole.flags.c_contiguous if layout == "csr" else whole.flags.f_contiguous
+    else:
+        assert whole.format == layout and whole.has_canonical_format

@@ -47,8 +47,8 @@ def chosen_columns(matrix: Any, position: Any, is_chosen: Any, values: Any, colu
         if np.int64(at + found) > len(values):
             return row
         for i in range(found):
-            k = first + np.uint64(places[i])
-            values[at + i], columns[at + i] = data[k], position[indices[k]]
+            place = first + np.uint64(places[i])
+            values[at + i], columns[at + i] = data[place], position[indices[place]]
         at += found
         starts[row + 1] = at
     return n
@@ -113,7 +113,7 @@ def gram(data: Array, indices: Any, indptr: Any, h: Array, d: int) -> Array:
             for other in range(k, stop):
                 total[place + np.uint64(indices[other])] += scaled * data[other]
     G = total.reshape((d, d))
-    for i in range(d):
-        for j in range(i):
-            G[i, j] = G[j, i] = G[i, j] + G[j, i]
+    for column in range(d):
+        for before in range(column):
+            G[column, before] = G[before, column] = G[column, before] + G[before, column]
     return G

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.memory import in_small_pages
 
 #: Products of each kind that are kept.
 LATEST = 3
@@ -84,6 +85,25 @@ def picked(kept: Kept, chosen: Any) -> Any:
 
 def stacked_parts(parts: list[Any], layout: str) -> Any:
     """The parts of all blocks as one matrix: "csr", "csc", or dense in the order of rows or columns."""
-    if sp.issparse(parts[0]):
-        return sp.vstack(parts, format=layout)
-    return np.asfortranarray(np.vstack(parts)) if layout == "csc" else np.vstack(parts)
+    if not any(sp.issparse(part) for part in parts):
+        n, d = sum(len(part) for part in parts), parts[0].shape[1]
+        whole = in_small_pages((d, n), float).T if layout == "csc" else in_small_pages((n, d), float)
+        return np.concatenate(parts, out=whole)
+    if layout == "csr" and all(getattr(part, "format", "") == "csr" for part in parts):
+        return _stacked_rows(parts)
+    return sp.vstack(parts, format=layout)
+
+
+def _stacked_rows(parts: list[Any]) -> Any:
+    """CSR blocks as one CSR matrix."""
+    shape, nnz = (sum(part.shape[0] for part in parts), parts[0].shape[1]), sum(part.nnz for part in parts)
+    kind = np.int32 if max(nnz, *shape) <= np.iinfo(np.int32).max else np.int64
+    starts = [np.zeros(1, dtype=kind)]
+    for part in parts:
+        starts.append(part.indptr[1:].astype(kind) + starts[-1][-1])
+    data, indices = in_small_pages((nnz,), float), in_small_pages((nnz,), kind)
+    np.concatenate([part.data[: part.nnz] for part in parts], out=data)
+    np.concatenate([part.indices[: part.nnz] for part in parts], out=indices, casting="same_kind")
+    whole = sp.csr_array((data, indices, np.concatenate(starts)), shape=shape)
+    whole.has_canonical_format = all(part.has_canonical_format for part in parts)
+    return whole

@@ -1,12 +1,19 @@
-"""Check that there is enough memory before a large array is allocated."""
+"""Check that there is enough memory before a large array is allocated, and allocate it in small pages."""
 
 from __future__ import annotations
 
+import math
+import mmap
 import os
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 #: Requests of fewer bytes are not checked.
 SMALL = 1e8
+#: From so many bytes on, NumPy asks for huge pages.
+HUGE_FROM = 4 * 2**20
 
 
 def available_memory() -> float:
@@ -40,6 +47,27 @@ def require_memory(needed: float, what: str, remedy: str) -> None:
         raise MemoryError(
             f"{what} needs {needed / 1e9:,.1f} GB, but only {there / 1e9:,.1f} GB are available; {remedy}"
         )
+
+
+def in_small_pages(shape: tuple[int, ...], dtype: Any) -> Any:
+    """An array without content, of memory that is written once.
+
+    NumPy asks for huge pages, which a virtual machine may be slow to provide: on one, a copy of 93 MB took 0.4 s of the
+    system's time with them, and 0.05 s without.
+
+    Examples
+    --------
+    >>> in_small_pages((2, 3), float).shape
+    (2, 3)
+    """
+    size = np.dtype(dtype).itemsize * math.prod(shape)
+    if size < HUGE_FROM or not hasattr(mmap, "MAP_ANONYMOUS"):
+        return np.empty(shape, dtype)
+    try:
+        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"cannot allocate {size / 1e9:.3g} GB: {error}") from error
+    return np.ndarray(shape, dtype, buffer=pages)
 
 
 def parse_bytes(size: int | float | str) -> float:
