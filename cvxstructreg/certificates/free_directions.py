@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from cvxstructreg.certificates.polynomials import unseen_polynomials
 from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
 from cvxstructreg.numerics.arrays import Array
@@ -52,6 +53,8 @@ def free_directions(parts: NormalForm, theta: Array) -> Array | None:
         basis = _constant_on(components, held)
         if basis is None:
             return None
+    elif not held.any() and (polynomials := unseen_polynomials(parts)) is not None:
+        basis = polynomials
     elif d <= DENSE_LIMIT and (parts.weight_forms or parts.piece_diagonal is None):
         basis = unpenalised(parts, held)
     else:

@@ -17,6 +17,7 @@ import numpy as np
 from cvxstructreg.certificates.balanced_points import NEGLIGIBLE, balanced_points
 from cvxstructreg.certificates.dual_point import NO_PROOF, Proof, best, dual_of
 from cvxstructreg.certificates.free_directions import free_reach
+from cvxstructreg.certificates.piece_noise import added_sizes
 from cvxstructreg.certificates.quadratic_conjugate import excess_cost
 from cvxstructreg.certificates.score_dual import ScoreDual, cost_of, dual_point, largest_factor, score_unit
 from cvxstructreg.certificates.shifted_scores import shifted, stepped
@@ -77,8 +78,7 @@ class WeightDual:
         self.points = self._first_points(dual)
         self.taken = self._sum(self.points)
         if self.points:  # and in the part absorbed by the pieces
-            size = float(np.sqrt(sum(float(np.vdot(q, q)) for q in self.points)))
-            self.noise = self.noise + (UNIT * size) * parts.piece_roots[:, None]
+            self.noise = self.noise + UNIT * added_sizes(parts, self.points)
         self.round_off = start.round_off(parts) + float(np.vdot(self.noise, np.abs(start.theta)))
         # sweeps are expensive on many groups; a caller with a dual point has already done them
         self.large = sum(q.size for q in self.points) >= COMPILE_FROM

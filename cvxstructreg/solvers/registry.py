@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers import reference
-from cvxstructreg.solvers.denoising import block_variation, total_variation
+from cvxstructreg.solvers.denoising import banded_differences, block_variation, total_variation
 from cvxstructreg.solvers.general import admm, proximal_gradient, semismooth_newton
 from cvxstructreg.solvers.groups import group_descent, group_newton, nested_multipliers, sentence_admm
 from cvxstructreg.solvers.kernels import augmented_lagrangian, kernel_cg, warped_kernel
@@ -30,6 +30,7 @@ _OWN: tuple[Solver, ...] = (
     working_columns.SOLVER,
     gram_columns.SOLVER,
     total_variation.SOLVER,
+    banded_differences.SOLVER,
     block_variation.SOLVER,
     hinge_newton.SOLVER,
     douglas_rachford.SOLVER,
