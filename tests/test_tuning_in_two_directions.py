@@ -1,6 +1,7 @@
 """Cross-validation over ratios and strengths: by hand, choices at the edge, several processes, generic penalties."""
 
 import warnings
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -71,6 +72,23 @@ def test_processes_agree_and_are_not_started_for_short_paths(monkeypatch):
     assert started == [1, 2]
     for model in (short, parallel):
         np.testing.assert_allclose(model.ratio_scores_, serial.ratio_scores_, rtol=1e-9)
+
+
+@quiet
+@pytest.mark.parametrize("clock, used, jobs", [(100.0, 0.1, 1), (0.1, 100.0, 1), (2.9, 2.9, 1), (3.1, 3.1, 2)])
+def test_processes_start_where_they_save_more_than_their_start(clock, used, jobs, monkeypatch):
+    """Of five tasks, two processes save the time of two: at 3 seconds each as much as their start takes."""
+    turns = {"perf_counter": iter([0.0, clock]), "process_time": iter([0.0, used])}
+    fake = SimpleNamespace(**{name: lambda turn=turn: next(turn) for name, turn in turns.items()})
+    started = []
+    original = folds.Parallel
+    monkeypatch.setattr(folds, "Parallel", lambda n_jobs, **how: started.append(n_jobs) or original(1, **how))
+    monkeypatch.setattr(folds, "effective_n_jobs", lambda n_jobs: n_jobs)
+    monkeypatch.setattr(folds, "time", fake)
+    monkeypatch.setattr(folds.compiling, "seconds", lambda: 0.0)
+    X, y = data(False)
+    csr.GroupLassoClassifierCV(GROUPS, ratios=[0.1, 1.0], n_strengths=3, cv=3, n_jobs=2).fit(X, y)
+    assert started == [jobs] and folds.WORTHWHILE == 6.0
 
 
 def test_choices_at_the_edge_warn():

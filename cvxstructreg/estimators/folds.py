@@ -53,15 +53,14 @@ def run_tasks(tasks: Sequence[Task], scorer: Any, weighted: bool, n_jobs: int | 
     they run here too.
     """
     folds: list[Fold] = []
+    jobs_of_rest: int | None = 1
     jobs = 1 if len(tasks) < 3 else min(effective_n_jobs(n_jobs), len(tasks))
-    if jobs == 1:
-        jobs_of_rest: int | None = 1
-    else:
-        start, compiled = time.perf_counter(), compiling.seconds()
+    if jobs > 1:
+        start, used, compiled = time.perf_counter(), time.process_time(), compiling.seconds()
         folds.append(run_task(tasks[0], scorer, weighted))
-        seconds = time.perf_counter() - start - (compiling.seconds() - compiled)
-        saved = seconds * (len(tasks) - 1) * (1.0 - 1.0 / jobs)
-        jobs_of_rest = n_jobs if saved > WORTHWHILE else 1
+        # on a busy machine the clock runs on while this process waits; more processes would wait as well
+        seconds = min(time.perf_counter() - start, time.process_time() - used) - (compiling.seconds() - compiled)
+        jobs_of_rest = n_jobs if worth_processes(seconds, len(tasks) - 1, jobs) else 1
     rest = (delayed(run_task)(task, scorer, weighted) for task in tasks[len(folds) :])
     for fold in Parallel(n_jobs=jobs_of_rest, return_as="generator")(rest):
         folds.append(fold)
@@ -69,6 +68,18 @@ def run_tasks(tasks: Sequence[Task], scorer: Any, weighted: bool, n_jobs: int | 
             end = "\n" if len(folds) == len(tasks) else ""
             print(f"\r{len(folds)}/{len(tasks)} folds ", end=end, file=sys.stderr, flush=True)
     return folds
+
+
+def worth_processes(seconds: float, n_tasks: int, jobs: int) -> bool:
+    """Whether processes save more than their start on tasks that take so many seconds each.
+
+    Examples
+    --------
+    >>> worth_processes(0.5, 14, jobs=2), worth_processes(2.0, 14, jobs=2)
+    (False, True)
+    """
+    rounds = -(-n_tasks // jobs)
+    return seconds * (n_tasks - rounds) > WORTHWHILE
 
 
 def run_task(task: Task, scorer: Any, weighted: bool) -> Fold:
