@@ -3,7 +3,7 @@
 - Links between the pages lead to pages and sections that exist.
 - Images have a text for readers who cannot see them.
 - Nothing is loaded from elsewhere: scripts, styles, fonts and images are local.
-- Every public name is in the API reference, with an example, and the search finds it.
+- Every public name is in the API reference, with an example, and the search finds it; attributes are as written.
 - No cell of a notebook printed a warning.
 """
 
@@ -81,8 +81,17 @@ def missing_names(root: Path) -> Iterator[str]:
         is_error = isinstance(value, type) and issubclass(value, Warning | Exception)
         if callable(value) and not is_error and ">>>" not in (inspect.getdoc(value) or ""):
             yield f"api: {name} has no example"
+        for attributes in attributes_of(inspect.getdoc(value) or ""):
+            if isinstance(value, type) and f"<strong>{attributes}</strong>" not in reference:
+                yield f"api: {name} does not show its attributes {attributes} as they are written"
         if f'"{name.rpartition(".")[2]}"' not in index and name.rpartition(".")[2].lower() not in index:
             yield f"search: {name} is not found"
+
+
+def attributes_of(docstring: str) -> Iterator[str]:
+    """The names in the section "Attributes" of a docstring, as they stand: ``objective_, certificate_``."""
+    section = docstring.partition("\nAttributes\n----------\n")[2].partition("\n\n")[0]
+    yield from (line.partition(" :")[0] for line in section.splitlines() if line[:1].strip())
 
 
 def main() -> int:

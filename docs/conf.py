@@ -57,10 +57,9 @@ autodoc_member_order = "bysource"
 napoleon_google_docstring = False
 napoleon_use_param = False  # words of type descriptions are no references
 napoleon_use_rtype = False
-napoleon_use_ivar = True
+napoleon_custom_sections = [("Attributes", "params_style")]  # as parameters: several names, underscores at the end
 add_module_names = False
 toc_object_entries = False
-suppress_warnings = ["ref.python"]  # the same for attributes
 python_use_unqualified_type_names = True
 
 #: Pages without a list of their sections at the side, so that code and tables have more room.

@@ -40,10 +40,20 @@ def test_the_check_finds_what_is_wrong(findings, tmp_path, body, found):
     assert [found in line for line in findings(tmp_path)] == ([True] if found else [])
 
 
+def test_the_check_knows_the_attributes_of_a_docstring():
+    attributes_of = runpy.run_path(str(DOCS / "check_site.py"))["attributes_of"]
+    docstring = (
+        "F.\n\nAttributes\n----------\na_, b_\n    Two.\nc_ : int\n    One.\n\nExamples\n--------\n>>> d_ : int\n"
+    )
+    assert list(attributes_of(docstring)) == ["a_, b_", "c_"]
+    assert list(attributes_of("No attributes.")) == []
+
+
 def test_formulas_of_docstrings_are_escaped_outside_code():
     plain = runpy.run_path(str(DOCS / "_ext" / "plain_docstrings.py"))["plain"]
     lines = [
         "lam |w|_1 with ``|w|`` and :class:`A_b_`, w_(j-1).",
+        "The *direct* norm, a*b*c and 2 * b * c.",
         "",
         ">>> a = |b|",
         "|c|",
@@ -60,7 +70,8 @@ def test_formulas_of_docstrings_are_escaped_outside_code():
         assert changed == [first]  # napoleon would take "The error" for the type of a property
     assert plain(lines) == [
         r"lam \|w\|_1 with ``|w|`` and :class:`A_b_`, w\_(j-1).",
-        *lines[1:8],
+        r"The *direct* norm, a\*b\*c and 2 \* b \* c.",
+        *lines[2:9],
         r"    \|x\|",
     ]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-#: Literals, roles and links, which are left alone.
-MARKED = re.compile(r"(``.*?``|:[\w:]+:`[^`]*`|`[^`]*`_+)")
+#: Literals, roles, links and emphasised words, which are left alone.
+MARKED = re.compile(r"(``.*?``|:[\w:]+:`[^`]*`|`[^`]*`_+|(?<![\w*)\]'])\*[A-Za-z][A-Za-z -]*\*(?![\w*]))")
 SPECIAL = re.compile(r"[|*\\]|(?<=\w)_(?!\w)")
 
 #: Sections of numpydoc that begin their entries with names.
