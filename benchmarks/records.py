@@ -25,6 +25,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import contest_table
 import numpy as np
 import pair_table
 from measure import Result
@@ -126,8 +127,12 @@ def rendered(record: Record, newest: str) -> str:
     label = "earlier run, " if record["date"] < newest else ""
     origin = f"`{record['command']}`: {label}{', '.join([record['date'], record['machine'], *installed])}."
     results = results_of(record)
-    pairs = results and all(result.section.startswith("pairs") for result in results)
-    return f"{origin}\n\n{pair_table.tables(results) if pairs else table(results)}"
+    if results and all(result.section.startswith("pairs") for result in results):
+        return f"{origin}\n\n{pair_table.tables(results)}"
+    if contest_table.applies(results):
+        head, *rows = contest_table.table(results)
+        return f"{origin}\n\n{_markdown(head, rows)}"
+    return f"{origin}\n\n{table(results)}"
 
 
 def ratios(results: list[Result]) -> list[float]:
@@ -150,7 +155,8 @@ def table(results: list[Result]) -> str:
 def _markdown(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     head = list(columns)
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+    # a bar within a cell would end it
+    return "\n".join(lines + ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows])
 
 
 if __name__ == "__main__":

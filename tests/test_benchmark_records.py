@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+import contest_table  # noqa: E402
 import records  # noqa: E402
 import summary  # noqa: E402
 from measure import Result  # noqa: E402
@@ -75,3 +76,24 @@ def test_tables_from_before_the_records_are_labelled():
 def test_a_block_without_record_is_an_error():
     with pytest.raises(KeyError, match=r"run.py magic --markdown"):
         records.filled("<!-- benchmark magic: first line -->\n<!-- benchmark magic: last line -->", STORED)
+
+
+def test_a_bar_within_a_cell_does_not_end_it():
+    record = {"date": "2026-11-16", "origin": "one run", "columns": ["task"], "rows": [["sum |w|"]]}
+    assert records.rendered(record, "2026-11-16").splitlines()[-1] == r"| sum \|w\| |"
+
+
+def test_a_contest_at_equal_gaps_has_one_row_for_each_task():
+    lines = [
+        Result("lasso", "text, gap 1e-06", "working_set", 0.5, 2.0, 1e-7, "<= best peer"),
+        Result("lasso", "text, gap 1e-06", "working_set, from rows", 0.6, 2.0, 1e-7),
+        Result("lasso", "text, gap 1e-06", "irls", 0.1, 2.0, 1e-7),
+        Result("lasso", "text, gap 1e-06", "skglm", 1.5, 2.0, 1e-7),
+        Result("lasso", "text, gap 1e-06", "saga", np.nan, np.nan, np.nan, "not reached"),
+        Result("lasso", "other, gap 1e-06", "working_set", 0.5, 2.0, 1e-7),
+    ]
+    assert contest_table.applies(lines) and not contest_table.applies(RESULTS)
+    head, *rows = contest_table.table(lines)
+    assert head[-1] == "best peer / working_set (target: <= best peer)"
+    assert rows[0] == ["text, gap 1e-06", "0.5", "0.6", "0.1", "1.5", "-", "3.0"]  # neither of ours is a peer
+    assert rows[1] == ["other, gap 1e-06", "0.5", "-", "-", "-", "-", "-"]
