@@ -69,7 +69,10 @@ def published_admm(monkeypatch):
     """The module of the paper scripts, with w-steps to the end."""
     monkeypatch.syspath_prepend(ROOT / "examples" / "papers")
     import published_admm
+    import weight_step
 
+    for name, value in {"W_CHANGE": 1e-9, "RESIDUAL": 1e-6, "ACCURACY": 1e-12, "NEWTON_STEPS": 60}.items():
+        monkeypatch.setattr(weight_step, name, value)
     for name, value in {"W_CHANGE": 1e-9, "OF_FIRST": 1e-6, "OF_LAM": 1e-8, "NEWTON_STEPS": 50, "PASSES": 500}.items():
         monkeypatch.setattr(published_admm, name, value)
     return published_admm

@@ -65,6 +65,25 @@ def test_runs_end_by_the_change_of_w(scripts):
     assert changes[-1] <= 1e-2 < min(changes[:-1])
 
 
+@pytest.mark.parametrize(("lam", "lam1", "words"), [(0.3, 0.2, 12), (0.05, 0.5, 12), (1.0, 0.1, 12), (0.3, 0.2, 9)])
+def test_the_optimum_by_ridges_is_that_of_the_library(scripts, lam, lam1, words):
+    rng = np.random.default_rng(1)
+    X = sp.csr_array(rng.poisson(0.6, size=(40, 12)).astype(float))
+    y = (np.asarray(X[:, [0]].todense()).ravel() + rng.standard_normal(40) > 0.5).astype(int)
+    members = [sorted(rng.choice(words, 3, replace=False).tolist()) for _ in range(15)]
+    tokens = [np.sqrt(rng.integers(1, 4, size=3)) for _ in members]
+    groups = csr.Groups(members, n_features=12, weights=rng.integers(1, 4, size=15), member_weights=tokens)
+    problem = csr.Problem(csr.Linear(X), csr.Logistic(y) + lam * csr.GroupLasso(groups) + lam1 * csr.L1())
+    best = problem.solve(tol=1e-8)
+    ours = scripts("sentence_optimum").SentenceProblem(X, y, groups, lam, lam1)
+    found = ours.solve()
+    assert found.objective == pytest.approx(problem.value(found.coef, found.intercept), rel=1e-9)
+    assert found.gap <= 1e-4 and found.bound <= best.objective * (1.0 + 1e-9)
+    assert best.objective * (1.0 - 1e-8) <= found.objective <= best.objective * (1.0 + 1e-4)
+    zeros = np.zeros(12), 0.0
+    assert found.gap_of(ours.objective(*zeros)) == pytest.approx(1.0 - found.bound / problem.value(*zeros))
+
+
 def test_the_score_of_a_sentence_is_what_the_true_class_loses(scripts):
     models = scripts("text_models")
     name = scripts("text_data").MADE
@@ -104,7 +123,7 @@ def test_selected_sentences_are_those_with_nonzero_copies(scripts):
     models, published = scripts("text_models"), scripts("published_admm")
     part = scripts("text_data").text_data(scripts("text_data").MADE, None).whole
     trunk = published.Trunk(part.X, part.y, part.groups, 1.0, 1.0, True)
-    steps = trunk.run(0.5, residuals=False)
+    steps = trunk.run(0.5, residuals=True)
     copies = [next(steps)[1] for _ in range(8)][-1]
     nonzero = np.add.reduceat(copies.v**2, part.groups.indptr[:-1]) > 0
     rows = np.zeros((len(part.groups), part.groups.n_features))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
+from weight_step import DualStep
 
 from cvxstructreg.groups import Groups
 from cvxstructreg.solvers.lasso import compiled_coordinate_descent
@@ -32,11 +33,17 @@ NEWTON_STEPS, PASSES = 20, 2
 Point = tuple[Any, float]
 
 
-class WeightStep:
-    """argmin over (w, b) of loss(Xw + b) + lam_1 |w|_1 + rho/2 sum_j N_j w_j^2 - rho <target, w>."""
+def weight_step(X: Any, y: Any, ridge: Any, lam1: float) -> Any:
+    """The faster of two ways to solve the w-step; ``DualStep`` needs a ridge for every word."""
+    covered = np.all((ridge > 0.0) | (np.diff(sp.csc_array(X).indptr) == 0))
+    return (DualStep if covered else PrimalStep)(X, y, ridge, lam1)
 
-    def __init__(self, X: Any, y: Any, counts: Any, rho: float, lam1: float) -> None:
-        self.X, self.sign, self.ridge, self.lam1 = X, np.where(y == 1, 1.0, -1.0), rho * counts, lam1
+
+class PrimalStep:
+    """argmin over (w, b) of loss(Xw + b) + lam_1 |w|_1 + 1/2 sum_j ridge_j w_j^2 - <pull, w>."""
+
+    def __init__(self, X: Any, y: Any, ridge: Any, lam1: float) -> None:
+        self.X, self.sign, self.ridge, self.lam1 = X, np.where(y == 1, 1.0, -1.0), np.asarray(ridge, float), lam1
         d = X.shape[1]
         box = np.vstack([np.full(d, lam1), np.full(d, -np.inf), np.full(d, np.inf)])
         Q = as_columns(sp.diags_array(self.ridge).tocsc())
@@ -51,7 +58,7 @@ class WeightStep:
         return float(loss + self.lam1 * np.abs(w).sum() + np.sum((0.5 * self.ridge * w - pull) * w))
 
     def __call__(self, w: Any, b: float, pull: Any) -> Point:
-        """Take Newton steps with a line search until w hardly changes; ``pull`` is rho times the target."""
+        """Take Newton steps with a line search until w hardly changes."""
         scores = self.X @ w + b
         value = self.value(scores, w, pull)
         for _ in range(NEWTON_STEPS):
@@ -84,18 +91,24 @@ def update_copies(
     u: Any,
     pull: Any,
 ) -> None:
-    """v_s = the prox of the norm at w_s + u_s, u_s = what is left; add up each * (v - u) of every word in ``pull``."""
+    """v_s = the prox of the norm at w_s + u_s, u_s = what is left; add up each * (v - u) of every word in ``pull``.
+
+    An empty v is not kept.
+    """
     for g in range(len(indptr) - 1):
         square = 0.0
         for k in range(indptr[g], indptr[g + 1]):
             u[k] += w[indices[k]]
-            square += tokens[k] * u[k] ** 2
+            square += tokens[k] * u[k] * u[k]
         norm = np.sqrt(square)
         kept = 1.0 - threshold * radii[g] / norm if norm > threshold * radii[g] else 0.0
-        for k in range(indptr[g], indptr[g + 1]):
-            v[k] = kept * u[k]
-            u[k] -= v[k]
-            pull[indices[k]] += each[k] * (v[k] - u[k])
+        if v.size:
+            for k in range(indptr[g], indptr[g + 1]):
+                v[k] = kept * u[k]
+        if square > 0.0:
+            for k in range(indptr[g], indptr[g + 1]):
+                pull[indices[k]] += each[k] * (2.0 * kept - 1.0) * u[k]
+                u[k] *= 1.0 - kept
 
 
 class Copies:
@@ -111,7 +124,7 @@ class Copies:
         members = groups.member_weights
         self.tokens = np.ones(groups.n_entries) if members is None else members**2
         self.each = np.repeat(self.times, groups.sizes) * self.tokens
-        self.v = self.u = np.zeros(groups.n_entries)
+        self.v, self.u = np.zeros(groups.n_entries), np.zeros(groups.n_entries)
         everywhere = (self.each, groups.indices, np.arange(groups.n_entries + 1))
         self.sums = sp.csr_array(everywhere, shape=(groups.n_entries, groups.n_features)).T
 
@@ -126,7 +139,7 @@ class Copies:
     def update(self, w: Any, threshold: float, residuals: bool) -> bool:
         """Update v by soft thresholding of the norms and u by the remainder; return whether the residuals are small."""
         groups, old = self.groups, self.v
-        self.v, self.u, self.pull = np.empty_like(old), self.u.copy(), np.zeros(groups.n_features)
+        self.v, self.pull = np.empty(old.size if residuals else 0), np.zeros(groups.n_features)
         given = (groups.indptr, groups.indices, self.tokens, self.each, self.radii)
         update_copies(*map(np.asarray, given), w, threshold, self.v, self.u, self.pull)
         if not residuals:
@@ -154,7 +167,7 @@ class Trunk:
         self.groups, self.rho, self.weights_are_counts = groups, rho, weights_are_counts
         self.copies = Copies(groups, weights_are_counts)
         self.counts = self.copies.adjoint(np.ones(groups.n_entries))
-        self.step = WeightStep(X, y, self.counts, rho, lam1)
+        self.step = weight_step(X, y, rho * self.counts, lam1)
         self.points: list[Point] = []
         self.largest: list[float] = []  # of the norms of the groups, after each iteration
         self._sum = np.zeros(X.shape[1])

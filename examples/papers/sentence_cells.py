@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from cells import computed
 from published_admm import Stops, Trunk
+from sentence_optimum import SentenceProblem
 from text_data import TextData, text_data
 from text_models import (
     CHANGE,
@@ -24,12 +25,9 @@ from text_models import (
     WEIGHTED,
     best_inside,
     best_point,
-    penalty_of,
     result,
     solved,
 )
-
-import cvxstructreg as csr
 
 #: The grid of the paper.
 STRENGTHS = (1e3, 1e2, 1e1, 1.0, 1e-1, 1e-2)
@@ -64,7 +62,7 @@ def optimum_cell(variant: dict[str, Any], model: str, quick: bool) -> Any:
     chosen = time.process_time()
     final = solved(model, data.whole, point)
     seconds = time.process_time() - chosen
-    kept = result(data, final.coef, float(final.intercept), point, final.certificate.error, seconds)
+    kept = result(data, final.coef, float(final.intercept), point, final.gap, seconds)
     return kept | {"development": development, "tried": tried, "seconds of the choice": chosen - began}
 
 
@@ -90,25 +88,25 @@ def final_cell(variant: dict[str, Any], lam: float, lam1: float, rho: float, qui
     """The chosen published algorithm on all training documents, its path, and the optimum with the same strengths."""
     data = data_of(variant)
     part, point = data.whole, {"lam": lam, "lam1": lam1}
-    problem = csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + penalty_of(SAME, part, point))
-    optimum = solved(SAME, part, point)
+    problem = SentenceProblem(part.X, part.y, part.groups, lam, lam1)
+    optimum = problem.solve()
     run = Stops(part.X, part.y, part.groups, lam, lam1, rho, True, change=CHANGE)
     path: list[dict[str, Any]] = []
     seconds = 0.0
     for stop in (1, 10) if quick else STOPS:
         began = time.process_time()
-        (w, b), multipliers = run.after(stop)
+        (w, b), _ = run.after(stop)
         seconds += time.process_time() - began
         path.append({"iterations": run.count, "test accuracy": 100.0 * float(data.test.right(w, b).mean())})
-        above = problem.value_at(*problem.shaped(w, b)) / optimum.objective - 1.0
+        above = problem.objective(w, b) / optimum.objective - 1.0
         path[-1] |= {"features": int(np.count_nonzero(w)), "above the optimum": above}
         if run.ended:
             break
-    gap = csr.certify(problem, w, b, dual={1: multipliers[:, None]}, tol=1e-4, search=False).error
+    gap = optimum.gap_of(problem.objective(w, b))
     ended = {"iterations": run.count, "stopped by the change of w": run.ended, "rho": rho}
     return {
         PUBLISHED: result(data, w, b, point, gap, seconds) | ended,
-        SAME: result(data, optimum.coef, float(optimum.intercept), point, optimum.certificate.error, optimum.time),
+        SAME: result(data, optimum.coef, float(optimum.intercept), point, optimum.gap, optimum.seconds),
         "path": path,
     }
 
@@ -119,10 +117,10 @@ def early_cell(variant: dict[str, Any], lam: float, lam1: float, rho: float, ite
     part, point = data.whole, {"lam": lam, "lam1": lam1}
     began = time.process_time()
     run = Stops(part.X, part.y, part.groups, lam, lam1, rho, True)
-    (w, b), multipliers = run.after(iterations)
+    (w, b), _ = run.after(iterations)
     seconds = time.process_time() - began
-    problem = csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + penalty_of(SAME, part, point))
-    gap = csr.certify(problem, w, b, dual={1: multipliers[:, None]}, tol=1e-4, search=False).error
+    problem = SentenceProblem(part.X, part.y, part.groups, lam, lam1)
+    gap = problem.solve().gap_of(problem.objective(w, b))
     return result(data, w, b, point, gap, seconds) | {"rho": rho, "iterations": iterations}
 
 

@@ -18,10 +18,10 @@ from cells import computed
 from published_admm import Stops, Trunk
 from reported import SKIANIS_MODELS, SKIANIS_TABLE_1, SKIANIS_TABLE_2, SKIANIS_TABLE_3, SKIANIS_TABLE_4, SKIANIS_TABLE_5
 from reporting import COMPARED, Report, compared, options
+from sentence_optimum import SentenceProblem
 from text_data import MADE, PAIRS, REVIEWS, TextData, text_data
-from text_models import CHANGE, MOST, SAME, best_point, penalty_of, result, solved
+from text_models import CHANGE, MOST, best_point, result, solved
 
-import cvxstructreg as csr
 from cvxstructreg.datasets import load_word_vectors
 from cvxstructreg.groups import EmbeddingGroups, GraphOfWordsGroups, Groups, LDAGroups, LSIGroups
 
@@ -83,7 +83,7 @@ def plain_cell(name: str, model: str, data_home: str | None, quick: bool) -> Any
     _, point = best_point(data, kind, grid) if len(grid) > 1 else (0.0, grid[0])
     began = time.process_time()
     final = solved(kind, data.whole, point)
-    return result(data, final.coef, float(final.intercept), point, final.certificate.error, time.process_time() - began)
+    return result(data, final.coef, float(final.intercept), point, final.gap, time.process_time() - began)
 
 
 def group_cell(name: str, kind: str, lam1: float, rho: float, data_home: str | None, quick: bool) -> Any:
@@ -107,10 +107,10 @@ def final_cell(name: str, kind: str, lam: float, lam1: float, rho: float, data_h
     began = time.process_time()
     (w, b), multipliers = run.after(5 if quick else MOST)
     seconds = time.process_time() - began
-    problem = csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + penalty_of(SAME, part, point))
-    gap = csr.certify(problem, w, b, dual={1: multipliers[:, None]}, tol=1e-4, search=False).error
-    optimum = solved(SAME, part, point)
-    best = result(data, optimum.coef, float(optimum.intercept), point, optimum.certificate.error, optimum.time)
+    problem = SentenceProblem(part.X, part.y, groups, lam, lam1)
+    optimum = problem.solve()
+    gap = optimum.gap_of(problem.objective(w, b))
+    best = result(data, optimum.coef, optimum.intercept, point, optimum.gap, optimum.seconds)
     kept = result(data, w, b, point, gap, seconds) | {"rho": rho, "groups": len(groups), "iterations": run.count}
     return kept | {"optimum": best, "examples": examples(data, groups, multipliers, lam, w)}
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import time
 import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from published_admm import Stops
+from sentence_optimum import SentenceProblem
 from text_data import Part, TextData, text_data
 
 import cvxstructreg as csr
@@ -17,8 +17,6 @@ import cvxstructreg as csr
 #: The published algorithm stops at this relative change of w, or after this many iterations.
 CHANGE, MOST = 1e-3, 100
 PUBLISHED, SAME, TUNED = "sentences", "optimum, same strengths", "optimum, own strengths"
-#: The optimum of the sentence regularizer: its relative gap, the iterations at which it is certified, and rho.
-ENOUGH, LONG, RHO = 1e-4, (100, 400, 1600), 0.1
 EARLY, WEIGHTED = "early stop", "ridge by sentences"
 
 
@@ -44,44 +42,25 @@ def number_of_copies(groups: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Optimum:
-    """A point whose distance from the optimum is certified."""
+class Solved:
+    """A solution of the library."""
 
     coef: Any
     intercept: float
     objective: float
-    certificate: Any
-    time: float
-
-
-def sentence_optimum(part: Part, point: dict[str, float]) -> Optimum:
-    """The optimum of the sentence regularizer to a relative gap of ENOUGH, by iterations of the published algorithm.
-
-    The iterations end when the gap is certified, after LONG iterations at the latest; the certificate has the gap.
-    """
-    began = time.process_time()
-    problem = csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + penalty_of(SAME, part, point))
-    run = Stops(part.X, part.y, part.groups, point["lam"], point["lam1"], RHO, True, change=1e-9)
-    best: Any = None
-    for stop in LONG:
-        (w, b), multipliers = run.after(stop)
-        certificate = csr.certify(problem, w, b, dual={1: multipliers[:, None]}, tol=ENOUGH, search=False)
-        if best is None or certificate.error < best[2].error:
-            best = w, b, certificate
-        if certificate.error <= ENOUGH or run.ended:
-            break
-    w, b, certificate = best
-    return Optimum(w, float(b), certificate.objective, certificate, time.process_time() - began)
+    gap: float
+    solution: Any
 
 
 def solved(model: str, part: Part, point: dict[str, float], start: Any = None) -> Any:
-    """The optimum to a relative gap of 1e-4."""
+    """The optimum to a relative gap of 1e-4: a point with coef, intercept, objective and gap."""
     if model in (SAME, TUNED):
-        return sentence_optimum(part, point)
+        return SentenceProblem(part.X, part.y, part.groups, point["lam"], point["lam1"]).solve(start)
     problem = csr.Problem(csr.Linear(part.X), csr.Logistic(part.y) + penalty_of(model, part, point))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", csr.InaccurateWarning)
-        return problem.solve(tol=1e-4, warm_start=start)
+        found = problem.solve(tol=1e-4, warm_start=start.solution if start is not None else None)
+    return Solved(found.coef, float(found.intercept), found.objective, found.certificate.error, found)
 
 
 def result(data: TextData, coef: Any, intercept: float, point: dict[str, float], gap: float, seconds: float) -> Any:
