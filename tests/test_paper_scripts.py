@@ -90,7 +90,7 @@ def test_the_score_of_a_sentence_is_what_the_true_class_loses(scripts):
     points = {"ridge": {"lam": 1.0}}
     variant = {"name": name, "data_home": None} | scripts("sentence_cells").MAIN
     header, rows = models.sentence_table(variant, points, {"lam": 0.1, "lam1": 0.1, "rho": 1.0})
-    assert header == ["sentence", "selected", "sentences", "ridge"]
+    assert header == ["sentence", "selected", "sentences", "ridge", "paper"] and rows[0][-1] is None
     data = scripts("text_data").text_data(name, None)
     w, b = models.models_of(data.whole, points, {"lam": 0.1, "lam1": 0.1, "rho": 1.0})[0]["ridge"]
     text = next(t for t in data.texts if " ".join(data.splitter(t)[0].split())[:60] == rows[0][0])

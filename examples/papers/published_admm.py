@@ -29,14 +29,20 @@ SMALL, W_CHANGE = 1e-3, 1e-2
 #: (in units of the gradient). With much stricter values, w changes by about 1e-3 of its norm.
 OF_FIRST, OF_LAM = 0.3, 1e-2
 NEWTON_STEPS, PASSES = 20, 2
+#: The least ridge for which a word is left to ``DualStep``, as a fraction of the sum of its squares.
+OF_SQUARES = 1e-3
 
 Point = tuple[Any, float]
 
 
 def weight_step(X: Any, y: Any, ridge: Any, lam1: float) -> Any:
-    """The faster of two ways to solve the w-step; ``DualStep`` needs a ridge for every word."""
-    covered = np.all((ridge > 0.0) | (np.diff(sp.csc_array(X).indptr) == 0))
-    return (DualStep if covered else PrimalStep)(X, y, ridge, lam1)
+    """The faster of two ways to solve the w-step. ``DualStep`` is bad if words have a small ridge or none."""
+    primal, squares = PrimalStep(X, y, ridge, lam1), np.asarray(X.multiply(X).sum(axis=0)).ravel()
+    if np.any(ridge < OF_SQUARES * squares):
+        return primal
+    step = DualStep(X, y, ridge, lam1)
+    step.rescue = primal
+    return step
 
 
 class PrimalStep:

@@ -108,6 +108,16 @@ class Report:
         """Keep details that are not printed."""
         self.content[name] = dict(content)
 
+    def state(self, item: str, text: str) -> None:
+        """The state of a table or figure of the paper, for the overview page."""
+        self.content.setdefault("states", {})[item] = text
+        print(f"{item}: {text}\n", flush=True)
+
+    def found(self, lines: Sequence[str]) -> None:
+        """What repeated and what did not, for the page."""
+        self.content["what repeated"] = list(lines)
+        print("\n".join(f"- {line}" for line in lines) + "\n", flush=True)
+
     def finish(self, given: argparse.Namespace, draw: Callable[[Any], Any] | None = None, page: str = "") -> None:
         """Write the JSON file, the figure and the page if requested, and print the run time."""
         seconds = time.perf_counter() - self.began
@@ -119,6 +129,7 @@ class Report:
         if given.write_docs:
             self.content["parts"] = list(given.parts)
             write_page(PAGES / f"{page}.md", self.content)
+            write_states(PAGES / "README.md", page, self.content.get("states", {}))
             paths.append(PAGES / f"{page.split('_')[0]}.png")
         if paths and draw is not None:
             save_figure(draw, paths)
@@ -148,7 +159,7 @@ def write_page(path: Path, content: Mapping[str, Any]) -> None:
     blocks = {name: table(found["header"], found["rows"]) for name, found in content["tables"].items()}
     parts = ", ".join(content["parts"])
     blocks["run"] = f"Run of {content['date']}, Python {content['python']}; parts: {parts}; {minutes:.1f} CPU minutes."
-    for name in ("protocol", "differences from the paper"):
+    for name in ("protocol", "differences from the paper", *(["what repeated"] if "what repeated" in content else [])):
         blocks[name] = "\n".join(f"- {line}" for line in content[name])
     text = path.read_text(encoding="utf-8")
     for name, block in blocks.items():
@@ -158,6 +169,17 @@ def write_page(path: Path, content: Mapping[str, Any]) -> None:
             raise SystemExit(f"{path} has no marker {begin.strip()!r}; add it together with {end.strip()!r}")
         text = f"{before}{begin}\n{block}\n{end}{rest.partition(end)[2]}"
     path.write_text(text, encoding="utf-8")
+
+
+def write_states(path: Path, page: str, states: Mapping[str, str]) -> None:
+    """Replace the last cell of the rows of the overview that belong to the page and these items."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    for item, state in states.items():
+        rows = [n for n, line in enumerate(lines) if f"]({page}.md) | {item} |" in line]
+        if len(rows) != 1:
+            raise SystemExit(f"{path} has {len(rows)} rows for {item} of {page}.md; expected one")
+        lines[rows[0]] = f"{lines[rows[0]].rsplit(' | ', 1)[0]} | {state} |"
+    path.write_text("\n".join(lines), encoding="utf-8")
 
 
 def progress(text: str) -> None:

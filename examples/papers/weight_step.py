@@ -122,6 +122,7 @@ class DualStep:
         self.is_frequent[chosen], self.place[chosen] = True, np.arange(chosen.size)
         self.single = number == 1  # words of one document: their part of K is diagonal
         self.preconditioner: Any = None
+        self.rescue: Any = None  # another way to solve the step, if the Newton steps do not end
         self.w_change, self.residual, self.accuracy = W_CHANGE, RESIDUAL, ACCURACY
         self.last: Any = None
         self.theta: Any = None  # of the last Newton step, linearised
@@ -147,6 +148,7 @@ class DualStep:
     def __call__(self, w: Any, b: float, pull: Any) -> Point:
         """Take Newton steps in the scores, with a line search on the dual objective, until w hardly changes."""
         scores, step, t, best, strength = self.start(w, b), None, 1.0, -np.inf, None
+        given = w, b
         for _ in range(NEWTON_STEPS):
             wrong = 1.0 / (1.0 + np.exp(np.clip(self.sign * scores, -500.0, 500.0)))
             theta, h = self.sign * wrong, np.maximum(wrong * (1.0 - wrong), 1e-10)
@@ -166,6 +168,10 @@ class DualStep:
             scores = scores + step
             if np.linalg.norm(w - before) <= self.w_change * np.linalg.norm(w) + 1e-12:
                 break
+        else:
+            if self.rescue is not None:
+                self.last = None
+                return self.rescue(*given, pull)
         self.theta = ahead
         self.last = w, scores, None if self.last is None else self.last[1]
         return w, b

@@ -79,6 +79,43 @@ def accuracy_tables(results: dict[str, Any], report: Report, quick: bool) -> Non
         pooled.append([model, wins, losses, f"{p:.2g}"])
     header = ["sentences against", "only sentences right", "only the other right", "p"]
     report.add("Table 2: pooled binomial test", header, pooled)
+    if not quick:
+        findings(results, pooled, report)
+
+
+def findings(results: dict[str, Any], pooled: list[Any], report: Report) -> None:
+    """What repeated, as lines of the page, and the states of Tables 1 to 3."""
+    both = {name: found for name, found in results.items() if name in YOGATAMA_TABLE_2}
+    lines, wins = [], []
+    for number, model in enumerate(YOGATAMA_MODELS):
+        away = {}
+        for name, found in both.items():
+            one, documents = found[model]["accuracy"], len(found[model]["right"])
+            away[name] = (one - YOGATAMA_TABLE_2[name][1 + number]) / (one * (100.0 - one) / documents) ** 0.5
+        far = ", ".join(f"{name} {value:+.1f}" for name, value in away.items() if abs(value) > 2.0)
+        near = sum(abs(value) <= 2.0 for value in away.values())
+        lines.append(
+            f"{model}: {near} of {len(away)} accuracies are within two standard errors of the paper's"
+            + (f"; farther away, in standard errors: {far}." if far else ".")
+        )
+    for number, (model, ours, theirs, p) in enumerate(pooled):
+        count = sum(found[PUBLISHED]["accuracy"] > found[model]["accuracy"] for found in both.values())
+        paper = sum(YOGATAMA_TABLE_2[name][4] > YOGATAMA_TABLE_2[name][1 + number] for name in both)
+        wins.append(f"{model} {count} of {len(both)} (paper {paper})")
+        lines.append(
+            f"Sentences beat {model} on {count} of the {len(both)} data sets that the paper has, too (paper: {paper}). "
+            f"On all {len(results)}, {ours} documents are right only with sentences and {theirs} only with {model}, "
+            f"p = {p} (paper, on its twelve: p < 0.01)."
+        )
+    good = all(ours > theirs and float(p) < 0.01 for _, ours, theirs, p in pooled)
+    report.found(lines)
+    tests = ", ".join(f"{model} {p}" for model, *_, p in pooled)
+    state = "repeated" if good else "not repeated (numbers)"
+    report.state("Table 2", f"{state}: sentences beat {'; '.join(wins)}; pooled p: {tests} (paper < 0.01)")
+    words = {name: data_of(found["variant"]).test.X.shape[1] for name, found in both.items()}
+    off = [100.0 * (count / YOGATAMA_TABLE_1[name][3] - 1.0) for name, count in words.items()]
+    span = f"the numbers of words are {min(off):+.0f} to {max(off):+.0f} percent off"
+    report.state("Table 1", f"repeated for {len(both)} of 12 data sets: {span}; six sets: no data")
 
 
 def size_table(results: dict[str, Any], report: Report, quick: bool) -> None:
@@ -119,8 +156,20 @@ def main() -> None:
     table = computed(sentence_table, [cell], given)[0]
     if table is not None:
         report.add("Table 3: the sentences of a post", *table)
+        if not given.quick:
+            sentence_state(table[1], report)
     report.note("tried", {name: found["tried"] for name, found in results.items()})
     report.finish(given, lambda figure: draw(figure, results), "yogatama_smith_2014")
+
+
+def sentence_state(rows: list[list[Any]], report: Report) -> None:
+    """The state of Table 3: in how many sentences our score and the paper's have the same sign."""
+    scores = [(row[2], [float(v) for v in row[-1].replace(";", ",").split(",")]) for row in rows if row[-1]]
+    same = sum((ours or 0.0) * (theirs[0] if len(theirs) == 4 else sum(theirs)) > 0.0 for ours, theirs in scores)
+    state = "repeated" if same == len(scores) else "not repeated (numbers)"
+    selected = sum(row[1] == "yes" for row in rows)
+    text = f"in {same} of {len(scores)} sentences with a score in the paper, ours for sentences has the same sign"
+    report.state("Table 3", f"{state}, the paper's post: {text}; {selected} of {len(rows)} sentences are selected")
 
 
 def _values(found: dict[str, Any]) -> list[float]:
