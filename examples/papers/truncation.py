@@ -99,6 +99,34 @@ def summary(results: dict[str, Any]) -> list[list[Any]]:
     return rows
 
 
+def findings(results: dict[str, Any]) -> list[str]:
+    """Where the published algorithm is better and worse than each other model, with p < 0.05."""
+    lines = []
+    for model in BESIDE:
+        better, worse, other = [], [], 0
+        for part, one in ((part, one) for part, one in results.items() if model in one):
+            right, theirs = ([c == "1" for c in one[key]["right"]] for key in (PUBLISHED, model))
+            p, gain = mcnemar_test([True] * len(right), right, theirs).p_value, sum(right) - sum(theirs)
+            text = f"{part} ({100.0 * gain / len(right):+.1f} points)"
+            other += p >= 0.05
+            (better if gain > 0 else worse).extend([text] if p < 0.05 else [])
+        lines.append(
+            f"Against {model}, the published algorithm is better on {'; '.join(better) or 'none'}; worse on "
+            f"{'; '.join(worse) or 'none'}; no clear difference on {other} others."
+        )
+    ended = sum(one[PUBLISHED]["stopped by the change of w"] for one in results.values())
+    lines.append(
+        f"The published algorithm ends by the change of w on {ended} of {len(results)}, on the others after 100."
+    )
+    optima = max(one[model]["gap"] for one in results.values() for model in (SAME, TUNED) if model in one)
+    gaps = [one[PUBLISHED]["gap"] for one in results.values()]
+    lines.append(
+        f"The relative gaps of the optima are at most {optima:.1e}, those of the published algorithm {min(gaps):.0e} to "
+        f"{max(gaps):.0e}."
+    )
+    return lines
+
+
 def main() -> None:
     """Run the variants and print the tables."""
     given = options(__doc__, PARTS)
@@ -112,12 +140,15 @@ def main() -> None:
     results = {part: found for part, found in results.items() if found}
     given.parts = tuple(results)
     add_tables(results, report)
+    if not given.quick:
+        report.found(findings(results))
     report.finish(given, lambda figure: draw(figure, results), "truncation")
 
 
 def draw(figure: Any, results: dict[str, Any]) -> None:
-    """Plot test accuracy and distance from the optimum by iterations."""
+    """Plot test accuracy and distance from the optimum by iterations, for the first variant."""
     panels = figure.subplots(1, 2)
+    results = {part: one for part, one in results.items() if part.partition(", ")[2] == next(iter(VARIANTS))}
     for number, (part, one) in enumerate(results.items()):
         steps, colour = one["path"], f"C{number % 10}"
         counts = [row["iterations"] for row in steps]

@@ -45,9 +45,9 @@ PROTOCOL = (
 DIFFERENCES = (
     "The paper splits sentences by MxTerminator, and does not say how it tokenised the text.",
     "The paper does not give the relative change of w that stops its algorithm.",
-    "The paper solves the w-step by proximal gradient steps to a relative tolerance of 1e-5. We use Newton steps, which "
-    "find the same minimiser faster; on science w after 30 to 40 iterations was within 0.0003 of its norm of a run "
-    "with much stricter steps.",
+    "The paper solves the w-step by proximal gradient steps to a relative tolerance of 1e-5. We use Newton steps, "
+    "which find the same minimiser faster; on science w after 30 to 40 iterations was within 0.0003 of its norm of a "
+    "run with much stricter steps.",
     "The paper does not say whether the chosen model is fitted again with the development documents. We do so.",
     "books, dvd, music, vote and the two forecasting sets are not available. The paper does not have kitchen.",
 )
