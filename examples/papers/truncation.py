@@ -121,8 +121,8 @@ def findings(results: dict[str, Any]) -> list[str]:
     optima = max(one[model]["gap"] for one in results.values() for model in (SAME, TUNED) if model in one)
     gaps = [one[PUBLISHED]["gap"] for one in results.values()]
     lines.append(
-        f"The relative gaps of the optima are at most {optima:.1e}, those of the published algorithm {min(gaps):.0e} to "
-        f"{max(gaps):.0e}."
+        f"The relative gaps of the optima are at most {optima:.1e}, those of the published algorithm {min(gaps):.0e} "
+        f"to {max(gaps):.0e}."
     )
     return lines
 
