@@ -132,3 +132,24 @@ def test_free_directions_of_differences_are_the_components():
     assert basis.shape == (6, 3)
     np.testing.assert_allclose(basis.T @ basis, np.eye(3), atol=1e-12)
     np.testing.assert_allclose(problem.normal_form.weight_pieces[0].K @ basis, 0.0, atol=1e-12)
+
+
+def test_means_over_regions_have_a_lower_objective_and_keep_the_certificate():
+    y = np.kron(RNG.normal(size=(3, 3)), np.ones((8, 8))) + 0.2 * RNG.normal(size=(24, 24))
+    problem = denoising(y.ravel(), 0.5 * csr.FusedLasso(graph_of(grid(24, 24), 576)))
+    rounds = total_variation.Rounds(total_variation.Denoising(problem), 0)
+    for _ in range(10):
+        rounds.step()
+    means, value = rounds.regions.means(rounds.x)
+    assert value == pytest.approx(problem.value_at(means[:, None], np.zeros(1)), rel=1e-12)
+    assert value < problem.value_at(rounds.x[:, None], np.zeros(1))
+    assert len(np.unique(means)) < len(np.unique(rounds.x))
+    assert rounds.bound <= problem.solve(tol=1e-9).objective
+    assert problem.solve(tol=1e-6).status == "optimal"
+
+
+def test_chains_of_unequal_lengths_are_solved_together():
+    edges = [(0, 1), (1, 2), (3, 4), (5, 6), (6, 7), (7, 8), (9, 10)]
+    problem = denoising(RNG.normal(size=12), 0.3 * csr.FusedLasso(graph_of(edges, 12)))
+    solution = problem.solve(tol=1e-9)
+    assert (solution.solver, solution.n_iter, solution.status) == ("total_variation", 1, "optimal")

@@ -18,6 +18,9 @@ from cvxstructreg.runtime.compiled_clock import njit
 Ints = np.ndarray[Any, Any]
 Floats = np.ndarray[Any, Any]
 
+#: Chains of equal length whose numbers are read and written together.
+TOGETHER = 8
+
 
 @njit(cache=True)
 def denoise_chain(
@@ -68,25 +71,102 @@ def denoise_chain(
 
 
 @njit(cache=True)
-def denoise_chains(order: Ints, starts: Ints, lam: Floats, v: Floats, s: Floats, x: Floats) -> None:
-    """Denoise many chains: chain c has the nodes order[starts[c]] to order[starts[c + 1] - 1].
+def denoise_direction(
+    order: Ints, starts: Ints, lam: Floats, y: Floats, s: Floats, total: Floats, old: Floats, new: Floats, x: Floats
+) -> None:
+    """Minimise over the edges of one direction: chain c has the nodes order[starts[c]] to order[starts[c + 1] - 1].
 
-    ``lam[e]`` belongs to the edge between order[e] and order[e + 1]; at the end of a chain it is not used.
+    ``lam[e]`` belongs to the edge between order[e] and order[e + 1]; at the end of a chain it is not used. ``total`` is
+    the sum of all u, in which ``old`` is replaced by ``new``, and x = y - total / s afterwards.
     """
+    chains = len(starts) - 1
     longest = 0
-    for c in range(len(starts) - 1):
+    for c in range(chains):
         longest = max(longest, starts[c + 1] - starts[c])
-    values, weights, found = np.empty(longest), np.empty(longest), np.empty(longest)
+    values, weights = np.empty((TOGETHER, longest)), np.empty((TOGETHER, longest))
+    found = np.empty((TOGETHER, longest))
     knots, slopes, heights = np.empty(2 * longest + 2), np.empty(2 * longest + 2), np.empty(2 * longest + 2)
     lowest = np.empty(2 * longest + 2)
+    c = 0
+    while c < chains:  # chains of one length at once: neighbours in memory are often in chains that follow each other
+        n, many = starts[c + 1] - starts[c], 1
+        while many < TOGETHER and c + many < chains and starts[c + many + 1] - starts[c + many] == n:
+            many += 1
+        for k in range(n):
+            for m in range(many):
+                i = order[starts[c + m] + k]
+                weights[m, k] = s[i]
+                values[m, k] = y[i] - (total[i] - old[i]) / s[i]
+        for m in range(many):
+            first = starts[c + m]
+            its = lam[first : first + n]
+            denoise_chain(values[m, :n], weights[m, :n], its, found[m, :n], knots, slopes, heights, lowest)
+        for k in range(n):
+            for m in range(many):
+                i = order[starts[c + m] + k]
+                x[i] = found[m, k]
+                new[i] = weights[m, k] * (values[m, k] - found[m, k])
+                total[i] += new[i] - old[i]
+        c += many
+
+
+@njit(cache=True)
+def advance(factor: float, new: Floats, u: Floats, ahead: Floats) -> None:
+    """``ahead`` goes beyond ``new`` by a part of the step from ``u``, which then becomes ``new``."""
+    for i in range(len(u)):
+        ahead[i] = new[i] + factor * (new[i] - u[i])
+        u[i] = new[i]
+
+
+@njit(cache=True)
+def dual_value(total: Floats, y: Floats, s: Floats) -> float:
+    """sum_i total_i y_i - total_i^2 / (2 s_i)."""
+    value = 0.0
+    for i in range(len(y)):
+        value += total[i] * (y[i] - 0.5 * total[i] / s[i])
+    return value
+
+
+@njit(cache=True)
+def variation(order: Ints, starts: Ints, lam: Floats, x: Floats) -> float:
+    """The sum of lam |x_i - x_j| over all edges of one direction."""
+    value = 0.0
     for c in range(len(starts) - 1):
-        first, n = starts[c], starts[c + 1] - starts[c]
-        for k in range(n):
-            values[k] = v[order[first + k]]
-            weights[k] = s[order[first + k]]
-        denoise_chain(values[:n], weights[:n], lam[first : first + n], found[:n], knots, slopes, heights, lowest)
-        for k in range(n):
-            x[order[first + k]] = found[k]
+        for e in range(starts[c], starts[c + 1] - 1):
+            value += lam[e] * abs(x[order[e]] - x[order[e + 1]])
+    return value
+
+
+@njit(cache=True)
+def join_equal(order: Ints, starts: Ints, x: Floats, apart: float, root: Ints) -> None:
+    """Join the sets of two neighbours that differ by at most ``apart``; ``root`` leads to the first node of a set."""
+    for c in range(len(starts) - 1):
+        for e in range(starts[c], starts[c + 1] - 1):
+            i, j = order[e], order[e + 1]
+            if abs(x[i] - x[j]) > apart:
+                continue
+            while root[i] != i:
+                root[i] = root[root[i]]
+                i = root[i]
+            while root[j] != j:
+                root[j] = root[root[j]]
+                j = root[j]
+            if i < j:
+                root[j] = i
+            else:
+                root[i] = j
+
+
+@njit(cache=True)
+def average(root: Ints, s: Floats, x: Floats, sums: Floats, sizes: Floats, means: Floats) -> None:
+    """Write the mean of each set to ``means``; roots come before the other nodes of their sets."""
+    for i in range(len(x)):
+        root[i] = root[root[i]]
+        sums[i] = sizes[i] = 0.0
+        sums[root[i]] += s[i] * x[i]
+        sizes[root[i]] += s[i]
+    for i in range(len(x)):
+        means[i] = sums[root[i]] / sizes[root[i]]
 
 
 @njit(cache=True)

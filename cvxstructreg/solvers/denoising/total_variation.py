@@ -8,6 +8,9 @@ of direction o, the dual problem is
 and the minimum over one u_o, with the others fixed, is the exact solution of chains. One direction is solved in a
 single step. Several are minimised in turn, with momentum that is dropped when the dual objective falls. A ridge changes
 s and y. L1 of equal weights is a threshold after the last step if all s_i are equal (Friedman et al. 2007).
+
+The weights are constant on regions at the optimum, and nearly so before. Their means over regions of nearly equal
+weights have a lower objective (:mod:`~cvxstructreg.solvers.denoising.regions`).
 """
 
 from __future__ import annotations
@@ -26,14 +29,17 @@ from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers.denoising.paths import Paths, directions
+from cvxstructreg.solvers.denoising.regions import Regions
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.needs import Need, OneLoss
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
-#: Rounds over all directions between two iterates.
+#: Rounds over all directions between two looks at the gap.
 ROUNDS = 5
-#: Iterates at the most.
-MOST_ITERATES = 4_000
+#: Looks after which there is an iterate although the gap is large: a few early ones, and every so many; the last look.
+EARLY, SHOWN, MOST_LOOKS = (1, 3), 8, 4_000
+#: Means over regions are tried if the gap is within so many times the tolerance: they reduce it 5 to 50 times.
+NEAR = 50.0
 
 
 @dataclass(frozen=True)
@@ -150,19 +156,16 @@ class Denoising:
         self.strengths = [paths.strengths(weights[:, 0]) for paths in self.paths]
         self.threshold = 0.0 if self.parts.separable is None else float(np.ravel(self.parts.separable.weights)[0])
 
-    def step(self, column: int, others: Array, direction: int) -> tuple[Array, Array]:
-        """The minimum over one direction: (x, u), given the sum of the other u."""
-        from cvxstructreg.solvers.denoising.compiled_chain import denoise_chains
+    def variation(self, x: Array) -> float:
+        """The penalty of the differences, for one output."""
+        from cvxstructreg.solvers.denoising.compiled_chain import variation
 
-        paths = self.paths[direction]
-        v = self.y[:, column] - others / self.s
-        x = np.empty_like(v)
-        denoise_chains(paths.order, paths.starts, self.strengths[direction], v, self.s, x)
-        return x, self.s * (v - x)
+        pairs = zip(self.paths, self.strengths, strict=True)
+        return sum(variation(paths.order, paths.starts, lam, x) for paths, lam in pairs)
 
-    def dual_value(self, column: int, total: Array) -> float:
-        """The part of the dual objective that a sum of all u has."""
-        return float(np.dot(total, self.y[:, column]) - 0.5 * np.dot(total, total / self.s))
+    def value(self, column: int, x: Array) -> float:
+        """The objective of one output without L1, apart from a constant."""
+        return 0.5 * float(self.s @ (x - self.y[:, column]) ** 2) + self.variation(x)
 
     def iterate(self, weights: list[Array], flows: list[list[Array]], tol: float, last: bool) -> Iterate:
         """The point with its dual point: multipliers of the edges, and of the loss so that both are in balance."""
@@ -194,44 +197,64 @@ class Denoising:
         return value + self.loss.conj(dual[self.loss.number]) + quadratic
 
 
+class Rounds:
+    """Rounds over all directions for one output: the dual points u of the directions, and the weights x."""
+
+    def __init__(self, function: Denoising, column: int) -> None:
+        self.function, self.column = function, column
+        self.y = np.ascontiguousarray(function.y[:, column])
+        n, count = len(self.y), len(function.paths)
+        self.flows, self.ahead, self.moved = ([np.zeros(n) for _ in range(count)] for _ in range(3))
+        self.x, self.total = np.zeros(n), np.zeros(n)
+        self.size, self.bound = 1.0, -np.inf
+        self.regions = Regions(function, self.y)
+        self.best, self.gap, self.scale = self.x, np.inf, 0.0
+
+    def step(self) -> None:
+        """One minimisation over each direction, from the points ``ahead``, which are then moved on."""
+        from cvxstructreg.solvers.denoising.compiled_chain import advance, denoise_direction, dual_value
+
+        function = self.function
+        self.total[:] = 0.0
+        for old in self.ahead:
+            self.total += old
+        triples = zip(function.paths, function.strengths, self.ahead, self.moved, strict=True)
+        for paths, lam, old, new in triples:
+            denoise_direction(paths.order, paths.starts, lam, self.y, function.s, self.total, old, new, self.x)
+        bound = float(dual_value(self.total, self.y, function.s))
+        if bound < self.bound:
+            self.size = 1.0
+        following = 0.5 * (1.0 + float(np.sqrt(1.0 + 4.0 * self.size**2)))
+        for new, u, ahead in zip(self.moved, self.flows, self.ahead, strict=True):
+            advance((self.size - 1.0) / following, new, u, ahead)
+        self.size, self.bound = following, bound
+
+    def look(self, tol: float) -> bool:
+        """Whether the gap is within the tolerance, at the weights or at their means over regions."""
+        value = self.function.value(self.column, self.x)
+        self.best, self.gap, self.scale = self.x, value - self.bound, tol * abs(value)
+        if self.scale < self.gap <= NEAR * self.scale:
+            means, value = self.regions.means(self.x)
+            if value - self.bound < self.gap:
+                self.best, self.gap = means, value - self.bound
+        return self.gap <= self.scale
+
+
 def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
     """Minimise over the edges of one direction after the other."""
     function = Denoising(problem)
-    k, n, several = problem.n_outputs, problem.model.n_weights, len(function.paths) > 1
-    flows = [[np.zeros(n) for _ in function.paths] for _ in range(k)]
-    ahead = [[u.copy() for u in parts] for parts in flows]
-    weights = [np.zeros(n) for _ in range(k)]
-    sizes, values = np.ones(k), np.full(k, -np.inf)
-    for count in range(1, MOST_ITERATES + 1):
+    outputs = [Rounds(function, column) for column in range(problem.n_outputs)]
+    several = len(function.paths) > 1
+    for count in range(1, MOST_LOOKS + 1):
         for _ in range(ROUNDS if several else 1):
-            for column in range(k):
+            for rounds in outputs:
                 deadline.check()
-                weights[column] = _round(function, column, flows[column], ahead[column], sizes, values)
-        yield function.iterate(weights, flows, tol, last=not several or count == MOST_ITERATES)
-
-
-def _round(
-    function: Denoising, column: int, flows: list[Array], ahead: list[Array], sizes: Array, values: Array
-) -> Array:
-    """One minimisation over each direction, from the points ``ahead``, which are then moved on."""
-    total = np.sum(ahead, axis=0)
-    moved = []
-    x = np.zeros(0)
-    for direction, old in enumerate(ahead):
-        total = total - old
-        x, u = function.step(column, total, direction)
-        moved.append(u)
-        total = total + u
-    value = function.dual_value(column, total)
-    if value < values[column]:
-        sizes[column] = 1.0
-    following = 0.5 * (1.0 + float(np.sqrt(1.0 + 4.0 * sizes[column] ** 2)))
-    factor = (sizes[column] - 1.0) / following
-    for direction, u in enumerate(moved):
-        ahead[direction] = u + factor * (u - flows[direction])
-        flows[direction] = u
-    sizes[column], values[column] = following, value
-    return x
+                rounds.step()
+        near = [rounds.look(tol) if several else True for rounds in outputs]
+        last = not several or count == MOST_LOOKS
+        if all(near) or last or count % SHOWN == 0 or count in EARLY:
+            weights = [rounds.best if several else rounds.x for rounds in outputs]
+            yield function.iterate(weights, [rounds.flows for rounds in outputs], tol, last)
 
 
 NEEDS = (Identity(), SquaredLoss(), OneLoss(), Differences())
