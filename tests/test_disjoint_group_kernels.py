@@ -10,7 +10,9 @@ import pytest
 import scipy.sparse as sp
 from disjoint_group_problems import data
 
+import cvxstructreg as csr
 from cvxstructreg.solvers.groups import group_descent, plain_group_descent
+from cvxstructreg.solvers.groups.block_model import Surface
 from cvxstructreg.solvers.lasso.working_set import as_columns
 
 
@@ -136,3 +138,20 @@ assert (solution.status, solution.solver) == ("optimal", "group_descent")
 assert not [name for name in sys.modules if name.endswith(("compiled_group_descent", "compiled_columns"))]
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_products_by_blas_are_those_by_columns(monkeypatch):
+    seen = []
+    newton_step = Surface.newton_step
+    monkeypatch.setattr(Surface, "newton_step", lambda self, tol: seen.append(self) or newton_step(self, tol))
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(60, 90)), rng.normal(size=(60, 3))
+    problem = csr.Problem(csr.Linear(X), csr.MultiTask(Y) + 1.5 * csr.GroupLasso(csr.Groups.singletons(90)))
+    assert problem.solve("group_descent").status == "optimal" and seen
+    surface = seen[0]
+    p = rng.normal(size=surface.v.size)
+    by_blas = surface.product(p)
+    assert surface.columns is not None
+    surface.columns = None
+    for one, other in zip(by_blas, surface.product(p), strict=True):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-10 * np.abs(other).max())

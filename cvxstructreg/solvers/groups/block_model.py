@@ -128,6 +128,8 @@ class Surface:
         self.part, self.flat = given.blocks.part(chosen)
         part, flat = self.part, self.flat
         self.v = model.w[flat]
+        # products with many columns at once are faster by BLAS than column by column
+        self.columns = given.X[0][part.column] if given.X[0].ndim == 2 else None
         norms = part.norms(self.v)
         self.pull, self.unit = (
             ratio(part.radii, norms)[part.group],
@@ -143,10 +145,21 @@ class Surface:
 
     def _pulled(self, r: Array, total: Array) -> Array:
         """X'r on these weights after minimising over the intercepts; ``total`` is the sum of r over the rows."""
-        given, k = self.model.given, self.model.k
+        given, k, shift = self.model.given, self.model.k, self.centre @ (self.model.hess[2] @ total)
+        if self.columns is not None:
+            return np.asarray((self.columns @ r).ravel() - shift)
         found = np.empty_like(self.model.w)
         given.compiled.slopes(given.X, given.layout, self.chosen, r, k, found)
-        return np.asarray(found[self.flat] - self.centre @ (self.model.hess[2] @ total))
+        return np.asarray(found[self.flat] - shift)
+
+    def scores(self, p: Array, full: Array) -> Array:
+        """X p; ``full`` is p in a flat array of all weights."""
+        model, given = self.model, self.model.given
+        if self.columns is not None:
+            return np.asarray(self.columns.T @ p.reshape(-1, model.k)).reshape(model.r.shape)
+        scores = np.zeros_like(model.r)
+        given.compiled.add_columns(given.X, given.layout, self.chosen, full, model.k, scores)
+        return scores
 
     def moved(self, p: Array) -> Array:
         """The change of the sum of r over the rows due to a step p."""
@@ -164,8 +177,8 @@ class Surface:
 
     def product(self, p: Array) -> tuple[Array, Array]:
         """The Hessian times p, and X p."""
-        model, given, full, scores = self.model, self.model.given, self.spread(p), np.zeros_like(self.model.r)
-        given.compiled.add_columns(given.X, given.layout, self.chosen, full, model.k, scores)
+        model, given, full = self.model, self.model.given, self.spread(p)
+        scores = self.scores(p, full)
         found = self._pulled(model.bent(scores), self.moved(p))
         if given.matrix.nnz:
             found += np.asarray(given.matrix @ full.reshape(-1, model.k)).ravel()[self.flat]
