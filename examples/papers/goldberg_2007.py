@@ -56,7 +56,7 @@ DIFFERENCES = (
 COLUMNS = ("overall", "in sample", "out of sample")
 COUNTS = (0, 50, 100, 200, 400, 800, 1600, 3200, 6400, 12800)
 WEIGHTS = (1, 2, 4, 8, 16, 32, 64, 128)
-#: Trials in each fold; the paper has ten. A trial takes 3 CPU seconds on g50c and 50 on mac-windows.
+#: Trials in each fold; the paper has ten. A trial takes 3 CPU seconds on g50c and 20 on mac-windows.
 TRIALS = {"g50c": 4, "mac-windows": 1}
 LOSSES = {"hinge": csr.Hinge, "squared": csr.Squared}
 
@@ -236,31 +236,35 @@ def figure_tables(name: str, trials: int, given: Any, report: Report) -> tuple[L
 
 
 def figure_states(panels: dict[str, tuple[Lines, Lines]], report: Report) -> None:
-    """The states of the figures. The paper: errors fall with more edges (out of sample on g50c only up to 3,200 edges);
+    """The states of the figures, compared with the text of the paper.
+
+    Figure 1: errors fall with more edges, out of sample on mac-windows steadily and on g50c not to the end. Figure 2:
     in sample they are least at a weight of about 64, and out of sample above the baseline from about 100 on.
     """
     texts: tuple[list[str], list[str]] = ([], [])
-    good = [True, True]
+    good: tuple[dict[str, bool], dict[str, bool]] = ({}, {})
     for name, (by_count, by_weight) in panels.items():
         for loss in LOSSES:
             inside, (counts, outside) = by_count[f"{loss}, in sample"][1], by_count[f"{loss}, out of sample"]
-            best = int(np.argmin(outside))
-            good[0] &= inside[-1] < inside[0] and outside[best] < outside[0] and best > 0
-            good[0] &= best == len(outside) - 1 if name == "mac-windows" else best < len(outside) - 1
-            text = (
-                f"{name}, {loss}: in sample {inside[0]:.1f} to {inside[-1]:.1f} %, out of sample {outside[0]:.1f} to "
-            )
-            texts[0].append(f"{text}{outside[best]:.1f} % with {counts[best]:,.0f} and {outside[-1]:.1f} % with 12,800")
+            best, steady = int(np.argmin(outside)), bool(np.all(np.diff(outside[-5:]) <= 0.0))
+            fits = inside[-1] < inside[0] and best > 0 and (steady if name == "mac-windows" else not steady)
+            good[0][name] = good[0].get(name, True) and fits
+            text = f"{name}, {loss}: in sample {inside[0]:.1f} to {inside[-1]:.1f} %, out of sample {outside[0]:.1f}"
+            text += f" to {outside[best]:.1f} % with {counts[best]:,.0f}"
+            texts[0].append(text + (f" and {outside[-1]:.1f} % with 12,800" if best < len(outside) - 1 else ""))
             weights, inside = by_weight[f"{loss}, in sample"]
             outside = by_weight[f"{loss}, out of sample"][1]
             best, above = int(np.argmin(inside)), [w for w, e in zip(weights, outside, strict=True) if e > outside[0]]
-            good[1] &= 1 < best < len(inside) - 1 and outside[-1] > outside[0]
+            fits = 1 < best < len(inside) - 1 and outside[-1] > outside[0]
+            good[1][name] = good[1].get(name, True) and fits
             text = f"{name}, {loss}: in sample best at weight {weights[best]:.0f}, out of sample "
             texts[1].append(text + (f"above the baseline from {min(above):.0f} on" if above else "never above it"))
-    paper = ("least out of sample with 12,800 on mac-windows, with fewer on g50c", "about 64, and about 100")
+    paper = ("out of sample best with 12,800 on mac-windows, and with fewer on g50c", "about 64, and about 100")
     for number, one in enumerate(texts):
-        state = "repeated" if good[number] else "not repeated (numbers)"
-        report.state(f"Figure {number + 1}", f"{state}; {'; '.join(one)} (paper: {paper[number]})")
+        states = (
+            f"{'repeated' if fits else 'not repeated (numbers)'} on {name}" for name, fits in good[number].items()
+        )
+        report.state(f"Figure {number + 1}", f"{', '.join(states)}; {'; '.join(one)} (paper: {paper[number]})")
 
 
 def main() -> None:

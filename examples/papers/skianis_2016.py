@@ -24,7 +24,7 @@ from text_data import MADE, PAIRS, REVIEWS, TextData, text_data
 from text_models import CHANGE, MOST, best_point, result, solved
 
 from cvxstructreg.datasets import load_word_vectors
-from cvxstructreg.groups import EmbeddingGroups, GraphOfWordsGroups, Groups, LDAGroups, LSIGroups
+from cvxstructreg.groups import EmbeddingGroups, GraphOfWordsGroups, Groups, LDAGroups
 
 PROTOCOL = (
     "Data, vocabulary, development part and tuning are as in yogatama_smith_2014.py. Groups are built from the "
@@ -45,7 +45,7 @@ DIFFERENCES = (
     "vote, books and dvd are not available. The window of the graph of words is not given in the paper.",
 )
 STRENGTHS = (1e2, 1e1, 1.0, 1e-1, 1e-2)
-PLAIN, KINDS = ("none", "lasso", "ridge", "elastic net"), ("LDA", "LSI", "sentences", "graph of words", "word vectors")
+PLAIN, KINDS = ("none", "lasso", "ridge", "elastic net"), ("LSI", "word vectors", "graph of words", "sentences", "LDA")
 
 
 @cache
@@ -60,11 +60,18 @@ def groups_of(name: str, kind: str, data_home: str | None, quick: bool) -> Group
     if kind == "LDA":
         return top_words(LDAGroups(topics, vocabulary=words, random_state=0).fit(texts).components_)
     if kind == "LSI":
-        return top_words(LSIGroups(topics, vocabulary=words, random_state=0).fit(texts).components_)
+        return top_words(right_singular_vectors(data.whole.X, topics))
     if kind == "graph of words":
         return GraphOfWordsGroups(4, vocabulary=words, random_state=0).fit(texts).groups_
     vectors = load_word_vectors(data_home=data_home)
     return EmbeddingGroups(2000, 5, vocabulary=words, words=vectors.words, random_state=0).fit(vectors.data).groups_
+
+
+def right_singular_vectors(X: Any, count: int) -> Any:
+    """The first right singular vectors of X, from the eigenvectors of XX': there are fewer documents than words."""
+    values, vectors = np.linalg.eigh((X @ X.T).toarray())
+    largest = vectors[:, ::-1][:, :count] / np.sqrt(np.maximum(values[::-1][:count], 1e-12))
+    return np.asarray((X.T @ largest).T)
 
 
 def top_words(components: Any, count: int = 10) -> Groups:
