@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import cvxstructreg as csr
 from cvxstructreg.certificates.free_directions import free_directions
 from cvxstructreg.penalties.composed import differences
-from cvxstructreg.solvers.denoising import banded_differences
+from cvxstructreg.solvers.denoising import banded_differences, interior_point
 from cvxstructreg.solvers.denoising.banded_systems import NormalEquations, SaddlePoint
 from cvxstructreg.solvers.denoising.interior_point import InteriorPoint
 
@@ -93,6 +93,32 @@ def test_the_two_systems_give_the_same_steps():
     assert np.allclose(dt, normal.solve(g))
     assert np.allclose(s * dw + K.T @ dt, 0.0)
     assert np.allclose(K @ dw - h * dt, -g)
+
+
+@pytest.mark.parametrize("order", [1, 2, 4])
+def test_the_band_is_that_of_the_product(order):
+    K = sp.csr_array(sp.diags_array(RNG.uniform(1, 2, 12 - order)) @ differences(12, order))
+    s = RNG.uniform(1, 2, 12)
+    for matrix in (K, K[[0, 2, 3]]):
+        product = (matrix @ sp.diags_array(1 / s) @ matrix.T).toarray()
+        band = NormalEquations(matrix, s).band
+        for offset in range(len(product)):
+            expected = np.diagonal(product, -offset)
+            assert np.allclose(band[offset, : expected.size] if offset < len(band) else 0.0, expected)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_compiled_steps_are_the_steps(monkeypatch, order):
+    y = np.cumsum(RNG.normal(size=60))
+    K = sp.csr_array(differences(60, order))
+    plain, compiled = (InteriorPoint(K, np.ones(60), y, 1e-6) for _ in range(2))
+    for _ in range(4):
+        plain.step()
+    monkeypatch.setattr(interior_point, "COMPILE_FROM", 0)
+    for _ in range(4):
+        compiled.step()
+    assert np.allclose(compiled.t, plain.t, rtol=1e-8, atol=1e-10)
+    assert np.allclose(compiled.z, plain.z, rtol=1e-6, atol=1e-10)
 
 
 def test_a_failing_factorisation_switches_to_pivots(monkeypatch):

@@ -191,11 +191,17 @@ def differences(on: Any, order: int = 1) -> sp.csr_array:
         if not on:
             raise ValueError("differences needs the shape of a grid such as (rows, columns), got an empty one")
         return _on_grid(*(_length(n, 1) for n in on))
-    d = _length(on, int(order) + 1)
-    D = sp.eye_array(d, format="csr")
-    for n in range(d, d - int(order), -1):
-        D = sp.diags_array([-1.0, 1.0], offsets=[0, 1], shape=(n - 1, n), format="csr") @ D
-    return sp.csr_array(D)
+    return _on_line(_length(on, int(order) + 1), int(order))
+
+
+def _on_line(d: int, order: int) -> sp.csr_array:
+    row = np.ones(1)  # binomial coefficients of alternating signs
+    for _ in range(order):
+        row = np.convolve(row, [1.0, -1.0])
+    rows, signed = d - order, row[::-1]
+    columns = np.arange(rows)[:, None] + np.arange(order + 1)
+    starts = (order + 1) * np.arange(rows + 1)
+    return sp.csr_array((np.tile(signed, rows), columns.ravel(), starts), shape=(rows, d))
 
 
 def _length(n: Any, least: int) -> int:

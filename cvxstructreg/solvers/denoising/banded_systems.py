@@ -17,17 +17,24 @@ import scipy.sparse as sp
 from scipy.linalg.lapack import dgbtrf, dgbtrs, dpbtrf, dpbtrs
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy import cached_property
 
 
 class NormalEquations:
     """(K S^-1 K' + H) dt = g, by Cholesky, where f = 0; dw is not computed."""
 
     def __init__(self, K: Any, s: Array) -> None:
-        product = (K @ sp.diags_array(1.0 / s) @ K.T).tocoo()
-        below = product.row >= product.col
-        rows, columns = product.row[below], product.col[below]
-        self.band = np.zeros((int(np.max(rows - columns, initial=0)) + 1, K.shape[0]), order="F")
-        self.band[rows - columns, columns] = product.data[below]
+        self.band = _product_of_shifted_rows(K, s) if _is_shifted(K) else _product(K, s)
+
+    @cached_property
+    def by_rows(self) -> Array:
+        """The band with the entries of a column next to each other, for compiled loops."""
+        return np.ascontiguousarray(self.band.T)
+
+    @cached_property
+    def workspace(self) -> Array:
+        """Memory for the factor, for compiled loops."""
+        return np.empty_like(self.by_rows)
 
     def factorise(self, h: Array) -> bool:
         """Take a new H; False if the matrix is not positive definite in floating point."""
@@ -69,6 +76,36 @@ class SaddlePoint:
         right[self.at] = np.concatenate([-f, -g])
         found = dgbtrs(self.factor, self.width, self.width, right, self.pivots, overwrite_b=1)[0][self.at]
         return found[: self.n], found[self.n :]
+
+
+def _product(K: Any, s: Array) -> Array:
+    """The lower band of K S^-1 K'."""
+    product = (K @ sp.diags_array(1.0 / s) @ K.T).tocoo()
+    below = product.row >= product.col
+    rows, columns = product.row[below], product.col[below]
+    band = np.zeros((int(np.max(rows - columns, initial=0)) + 1, K.shape[0]), order="F")
+    band[rows - columns, columns] = product.data[below]
+    return band
+
+
+def _is_shifted(K: Any) -> bool:
+    """Whether row i takes the columns i to i + width, for a fixed width."""
+    m, width = K.shape[0], K.indptr[1] - K.indptr[0]
+    if K.nnz != m * width or np.any(np.diff(K.indptr) != width):
+        return False
+    return bool(np.all(K.indices.reshape(m, width) == np.arange(m)[:, None] + np.arange(width)))
+
+
+def _product_of_shifted_rows(K: Any, s: Array) -> Array:
+    """The lower band of K S^-1 K', where row i of K takes the columns i to i + width."""
+    m, width = K.shape[0], K.indptr[1]
+    rows, inverse = K.data.reshape(m, width), 1.0 / s
+    band = np.zeros((width, m), order="F")
+    for offset in range(min(width, m)):
+        for k in range(width - offset):
+            shared = inverse[offset + k : m + k]
+            band[offset, : m - offset] += rows[: m - offset, offset + k] * rows[offset:, k] * shared
+    return band
 
 
 def positions(K: Any) -> np.ndarray:

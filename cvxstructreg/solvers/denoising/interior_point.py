@@ -26,6 +26,8 @@ CENTRAL = 0.1
 TRUSTED = 0.3
 #: The part of the tolerance that the gap may take before round-off is counted.
 MARGIN = 0.8
+#: From this many rows on, steps by the normal equations are compiled.
+COMPILE_FROM = 3_000
 #: A step that leaves more than this part of the gap is poor; after so many in a row the method has stalled.
 POOR, MOST_POOR = 0.9, 4
 
@@ -34,7 +36,7 @@ class InteriorPoint:
     """One column: the best weights and the best dual point so far, and the current point of the method."""
 
     def __init__(self, K: Any, s: Array, y: Array, tol: float) -> None:
-        self.K, self.transposed, self.s, self.y, self.tol = K, K.T.tocsr(), s, y, tol
+        self.K, self.transposed, self.s, self.y, self.tol = K, K.T, s, y, tol
         m = K.shape[0]
         slope = K @ y
         central = CENTRAL * float(np.mean(np.abs(slope))) + np.finfo(float).tiny
@@ -78,9 +80,6 @@ class InteriorPoint:
     def step(self) -> bool:
         """Predictor and corrector; False if the method makes no more progress."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            while not self.system.factorise((self.z / self.slacks).sum(axis=0)):
-                if not self._with_pivots():
-                    return False
             moved = self._move()
         if moved:
             self._measure()
@@ -94,7 +93,11 @@ class InteriorPoint:
         return True
 
     def _move(self) -> bool:
-        """Move to the next point; False if it is not finite."""
+        """Move to the next point; False if there is no factorisation, or if the point is not finite."""
+        if isinstance(self.system, NormalEquations) and len(self.t) >= COMPILE_FROM:
+            return self._move_compiled(self.system)
+        if not self.system.factorise((self.z / self.slacks).sum(axis=0)):
+            return False
         products = self.z * self.slacks
         mu = float(products.mean())
         self.ratios, self.inverse = self.z / self.slacks, 1.0 / self.slacks
@@ -109,10 +112,25 @@ class InteriorPoint:
         if not (length > 0.0 and np.isfinite(z).all() and slacks.min() > 0.0):
             return False
         self.slacks, self.z = slacks, z
-        self.t = np.where(slacks[0] < slacks[1], 1.0 - slacks[0], slacks[1] - 1.0)
-        self.pull = self.transposed @ self.t
-        self.w = self.y - self.pull / self.s if dw is None else self.w + length * dw
+        self._arrive(None if dw is None else self.w + length * dw)
         return True
+
+    def _move_compiled(self, system: NormalEquations) -> bool:
+        """The same by the normal equations, compiled."""
+        from cvxstructreg.solvers.denoising.compiled_box import move
+
+        slacks, z = self.slacks.copy(), self.z.copy()
+        if not move(system.by_rows, self.slope, z, slacks, INSIDE, system.workspace) or not slacks.min() > 0.0:
+            return False
+        self.slacks, self.z = slacks, z
+        self._arrive(None)
+        return True
+
+    def _arrive(self, w: Array | None) -> None:
+        """The dual point of the slacks, and the weights w, which the normal equations give as y - K't / s."""
+        self.t = np.where(self.slacks[0] < self.slacks[1], 1.0 - self.slacks[0], self.slacks[1] - 1.0)
+        self.pull = self.transposed @ self.t
+        self.w = self.y - self.pull / self.s if w is None else w
 
     def _direction(self, target: Array) -> tuple[Array | None, Array, Array]:
         """The Newton step for products of multipliers and slacks that change by ``target``: dw, and of both slacks."""
