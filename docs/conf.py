@@ -54,6 +54,7 @@ nb_merge_streams = True
 # API reference
 autodoc_typehints = "none"  # the docstrings describe the types
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True  # as they stand in the code: dtype=float
 napoleon_google_docstring = False
 napoleon_use_param = False  # words of type descriptions are no references
 napoleon_use_rtype = False

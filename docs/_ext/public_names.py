@@ -95,9 +95,9 @@ def page_of(name: str, value: Any) -> str:
     return next((page for page, (_, _, rooms) in PAGES.items() if room in rooms), OTHER[0])
 
 
-def own_members(cls: type) -> list[str]:
-    """Directives for the public methods and properties that this package documents, inherited ones included."""
-    members = []
+def own_members(cls: type) -> dict[str, Any]:
+    """The public methods and properties that this package documents, inherited ones included."""
+    members = {}
     shown_once = set() if cls in BASES.values() else {*CAPABILITIES, *vars(Atom), *vars(Loss)}
     for name, value in inspect.getmembers_static(cls):
         if issubclass(cls, Atom) and name in shown_once:
@@ -105,8 +105,21 @@ def own_members(cls: type) -> list[str]:
         inner = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
         ours = (getattr(inner, "__module__", "") or "").startswith(PACKAGE)
         if not name.startswith("_") and ours and inspect.isfunction(inner) and inspect.getdoc(inner):
-            members.append(f"{'autoproperty' if isinstance(value, property) else 'automethod'}:: {name}")
+            members[name] = value
     return members
+
+
+def member_entries(name: str, cls: type, shown: dict[Any, str]) -> list[str]:
+    """The directives of the members, and links to those that another class of the page has shown already."""
+    again, entries = [], []
+    for member, value in own_members(cls).items():
+        first = shown.setdefault(value, f"{name}.{member}")
+        if first == f"{name}.{member}":
+            entries.append(f"   .. {'autoproperty' if isinstance(value, property) else 'automethod'}:: {member}")
+        else:
+            again.append(f":py:obj:`{member} <{first}>`")
+    links = [f"   Also, as in other classes of this page: {', '.join(again)}."] if again else []
+    return links + entries
 
 
 def comment_of(name: str) -> str:
@@ -120,11 +133,11 @@ def comment_of(name: str) -> str:
     raise ValueError(f"the public constant {name} has no comment '#: ...' above its definition")
 
 
-def entry(name: str, value: Any) -> str:
-    """The directive that documents one name."""
+def entry(name: str, value: Any, shown: dict[Any, str]) -> str:
+    """The directive that documents one name; ``shown`` collects the members of the classes of its page."""
     if isinstance(value, type):
-        members = [] if issubclass(value, Warning | Exception) else own_members(value)
-        return "\n\n".join([f".. autoclass:: {name}", *(f"   .. {member}" for member in members)])
+        members = [] if issubclass(value, Warning | Exception) else member_entries(name, value, shown)
+        return "\n\n".join([f".. autoclass:: {name}", *members])
     if callable(value):
         return f".. autofunction:: {name}"
     return f".. py:data:: {name}\n\n   {comment_of(name)}"
@@ -141,9 +154,10 @@ def write_pages(folder: Path) -> None:
     for page, names in pages.items():
         title, text = titles[page]
         body = [title, "=" * len(title), "", text, ""]
+        shown: dict[Any, str] = {}
         for name, value in sorted(names, key=lambda pair: (not isinstance(pair[1], type), pair[0].lower())):
             heading = name.removeprefix(f"{PACKAGE}.")
-            body += [heading, "-" * len(heading), "", entry(name, value), ""]
+            body += [heading, "-" * len(heading), "", entry(name, value, shown), ""]
         write(folder / f"{page}.rst", "\n".join(body))
     index = [
         "API reference",
