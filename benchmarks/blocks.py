@@ -3,12 +3,13 @@
 - ``blocks_large``: a folder of CSR blocks, ten times the memory that a process gets beyond Python and its libraries
   (enforced by ``RLIMIT_DATA``). Logistic loss, L1 and 10,000 overlapping groups of 30,000 features, 400 entries in a
   row.
-- ``blocks_pass``: X'u and a Newton pass of ``gram_columns``, against a loop that maps the same files and multiplies.
+- ``blocks_pass``: X'u and a Newton pass of ``gram_columns``, against loops that map the same files and multiply: once,
+  and with all products of a Newton pass.
 - ``blocks_memory``: a matrix in memory, given as it is and as blocks.
 - ``blocks_dask``: 2,000,000 rows of 50 entries with one process and with two workers of a LocalCluster.
 - ``blocks_growth``: passes, seconds and traffic for a part of the rows and for all of them.
-- ``blocks_dask_glm``: dask-glm (proximal gradient and ADMM) on a dense logistic lasso, stopped at an error of 1e-5 or
-  at 100 times our time.
+- ``blocks_dask_glm``: dask-glm (proximal gradient and ADMM) on a dense logistic lasso, with more and more steps until
+  the error is 1e-5; stopped at 100 times our time, or after 300 seconds.
 
 All times are CPU seconds of all processes that do the work; the machine may be busy with other work. ``run.py
 --blocks-gb 10.4`` makes the folder larger; the default is half a gigabyte. The folders are kept in the folder for
@@ -17,6 +18,8 @@ temporary files.
 
 from __future__ import annotations
 
+import importlib.util
+import itertools
 import multiprocessing
 import pickle
 import resource
@@ -43,12 +46,16 @@ SIZE = 0.5
 D, ENTRIES, ROWS = 30_000, 400, 5_000
 #: Rows, entries in a row and memory limit for the comparison with a cluster.
 CLUSTER_ROWS, CLUSTER_ENTRIES, CLUSTER_MEMORY = 2_000_000, 50, 0.6e9
+#: Rows of a block for the cluster: 24 MB.
+CLUSTER_BLOCK = 40_000
 #: Runs with a matrix in memory, and with the same matrix as blocks.
 MEMORY_RUNS = 9
 #: dask-glm is run with twice as many steps again and again, until it reaches the error or takes so many times our time.
 FACTOR, FIRST_STEPS = 100.0, 50
 #: The relative error of the objective that dask-glm must reach.
 ERROR = 1e-5
+#: Seconds after which a run of dask-glm is stopped.
+PEER_LIMIT = 300.0
 
 
 def rows_of_size(gigabytes: float) -> int:
@@ -64,15 +71,21 @@ def size_of(path: Path) -> float:
 def folder(gigabytes: float) -> Path:
     """A folder of blocks with their labels, of this size."""
     n = rows_of_size(gigabytes)
-    return written(f"cvxstructreg-blocks-{n}", n, ENTRIES)
+    return written(f"cvxstructreg-blocks-{n}", generated(n))
 
 
-def written(name: str, n: int, entries: int) -> Path:
+def written(name: str, blocks: Iterator[tuple[Any, Any]]) -> Path:
     """A folder of blocks for temporary files, written unless it exists."""
     path = Path(tempfile.gettempdir(), name)
     if not (path / "complete.json").exists():
-        csr.io.write_blocks(path, generated(n, entries))
+        csr.io.write_blocks(path, blocks)
     return path
+
+
+def joined(blocks: Iterator[tuple[Any, Any]], count: int) -> Iterator[tuple[Any, Any]]:
+    """Always ``count`` blocks as one."""
+    while some := list(itertools.islice(blocks, count)):
+        yield sp.vstack([X for X, _ in some], format="csr"), np.concatenate([y for _, y in some])
 
 
 def generated(n: int, entries: int = ENTRIES) -> Iterator[tuple[Any, Any]]:
@@ -115,10 +128,12 @@ def _limited(path: Path, room: float, answer: Connection) -> None:
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     before = 1024 * int(status["VmData"].split()[0])
     resource.setrlimit(resource.RLIMIT_DATA, (int(before + room), int(before + room)))
-    blocks = csr.RowBlocks(path, engine="serial", memory_limit=0.5 * room)
+    engine = Timed()
+    blocks = csr.RowBlocks(path, engine=engine, memory_limit=0.5 * room)
     solution, seconds = cpu(lambda: csr.Problem(csr.Linear(blocks), objective(blocks.y)).solve())
     peak = 1e3 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    answer.send((seconds, solution.certificate.relative_gap, solution.n_passes, solution.solver, peak))
+    certificate, spent = solution.certificate, engine.seconds / solution.n_passes
+    answer.send((seconds, certificate.relative_gap, solution.n_passes, solution.solver, peak, spent))
 
 
 def generated_small() -> Any:
@@ -135,27 +150,48 @@ def large() -> Iterator[Result]:
     worker = context.Process(target=_limited, args=(path, 0.1 * size, child))
     worker.start()
     child.close()
-    seconds, gap, passes, solver, peak = parent.recv()
+    seconds, gap, passes, solver, peak, spent = parent.recv()
     worker.join()
     work = f"{size / 1e9:.3g} GB with {size / 1e10:.2g} GB beyond the libraries (peak with them {peak / 1e9:.2g} GB)"
     yield Result("blocks_large", work, f"{solver}, {passes} passes", seconds, np.nan, gap, "15 passes")
+    loop = float(np.median([cpu(lambda: plain_pull(path))[1] for _ in range(3)]))
+    yield Result("blocks_large", "one of these passes", "plain loop over the files, X'u", loop, np.nan, np.nan)
+    yield Result("blocks_large", "one of these passes", "mean of the passes", spent, np.nan, np.nan, "1.3 x")
+
+
+def mapped(path: Path) -> Iterator[tuple[slice, Any]]:
+    """The blocks of a folder, mapped into memory without any check."""
+    for number in range(len(list(path.glob("*.indptr.npy")))):
+        parts = [np.load(path / f"{number:05d}.{key}.npy", mmap_mode="r") for key in ("data", "indices", "indptr")]
+        yield slice(number * ROWS, (number + 1) * ROWS), sp.csr_array(tuple(parts), shape=(ROWS, D))
+
+
+def plain_pull(path: Path) -> Any:
+    """X'u by a loop over the files."""
+    u, total = np.random.default_rng(0).normal(size=ROWS), np.zeros(D)
+    for _, X in mapped(path):
+        total += X.T @ u
+    return total
+
+
+def plain_newton(path: Path, chosen: Any, loss: Any) -> Any:
+    """All products of a Newton pass at zero by a loop over the files: C w, X'g, C'h and C'diag(h)C."""
+    pull, centre, gram, w = np.zeros(D), np.zeros(len(chosen)), np.zeros((len(chosen),) * 2), np.zeros(len(chosen))
+    for rows, X in mapped(path):
+        C, part = X[:, chosen], loss_of_rows(loss, rows)
+        z = (C @ w)[:, None]
+        g, h = part.grad(z)[:, 0], part.hess_diag(z)[:, 0]
+        pull += X.T @ g
+        centre += C.T @ h
+        gram += (C.T @ (sp.diags_array(h) @ C)).toarray()
+    return pull, centre, gram
 
 
 def one_pass() -> Iterator[Result]:
-    """The time of X'u by a pass, and by a plain loop over the same files."""
+    """The time of X'u and of a Newton pass, and of plain loops over the same files."""
     path = folder(SIZE)
     blocks = csr.RowBlocks(path, engine="serial")
-    n, d = blocks.shape
-    u = np.random.default_rng(0).normal(size=(n, 1))
-
-    def plain() -> Any:
-        total = np.zeros((d, 1))
-        for number in range(blocks.n_blocks):
-            parts = [np.load(path / f"{number:05d}.{key}.npy", mmap_mode="r") for key in ("data", "indices", "indptr")]
-            X = sp.csr_array(tuple(parts), shape=(ROWS, d))
-            total += X.T @ u[number * ROWS : (number + 1) * ROWS]
-        return total
-
+    u = np.random.default_rng(0).normal(size=(blocks.shape[0], 1))
     work = f"{size_of(path) / 1e9:.3g} GB"
     _, first = cpu(lambda: blocks.pull(2.0 * u))  # verifies the checksums
     chosen = np.arange(0, 400, 2)
@@ -168,12 +204,20 @@ def one_pass() -> Iterator[Result]:
             pass
 
     newton()
-    rounds = range(3 if n < 10**6 else 1)
-    times = [(cpu(plain)[1], cpu(lambda k=k: blocks.pull((k + 3.0) * u))[1], cpu(newton)[1]) for k in rounds]  # in turn
-    loop, pull, step = np.median(times, axis=0)
+    rounds = range(5 if blocks.shape[0] < 10**6 else 1)
+    jobs = (
+        *(lambda k: plain_pull(path), lambda k: blocks.pull((k + 3.0) * u)),
+        *(lambda k: newton(), lambda k: plain_newton(path, chosen, loss)),
+    )
+    times = [[cpu(partial(job, k))[1] for job in jobs] for k in rounds]  # in turn
+    loop, pull, step, all_products = np.median(times, axis=0)
+    what = "Newton pass: X'g, and C'diag(h)C for 200 columns"
     yield Result("blocks_pass", work, "plain loop over the files, X'u", loop, np.nan, np.nan)
     yield Result("blocks_pass", work, "pass for X'u (first run: with checksums)", pull, first, np.nan, "1.3 x")
-    yield Result("blocks_pass", work, "Newton pass: X'g, and C'diag(h)C for 200 columns", step, np.nan, np.nan, "1.3 x")
+    yield Result("blocks_pass", work, what, step, np.nan, np.nan, "1.3 x")
+    work = f"{work}, all products of a Newton pass"
+    yield Result("blocks_pass", work, "plain loop over the files, with SciPy", all_products, np.nan, np.nan)
+    yield Result("blocks_pass", work, what, step, np.nan, np.nan, "1.3 x")
 
 
 def memory() -> Iterator[Result]:
@@ -202,7 +246,8 @@ def dask() -> Iterator[Result]:
     except ImportError:
         print("blocks_dask: skipped, distributed is not installed")
         return
-    path = written(f"cvxstructreg-blocks-{CLUSTER_ROWS}-short", CLUSTER_ROWS, CLUSTER_ENTRIES)
+    rows = joined(generated(CLUSTER_ROWS, CLUSTER_ENTRIES), CLUSTER_BLOCK // ROWS)
+    path = written(f"cvxstructreg-blocks-{CLUSTER_ROWS}-short", rows)
 
     def solve(engine: Any, some: Any = slice(None)) -> tuple[Any, float]:
         blocks = csr.RowBlocks(path, engine=engine, memory_limit=CLUSTER_MEMORY).take(some)
@@ -210,16 +255,30 @@ def dask() -> Iterator[Result]:
         return cpu(lambda: problem.solve("working_columns"), engine if isinstance(engine, Client) else None)
 
     work = f"{CLUSTER_ROWS:,} rows of {CLUSTER_ENTRIES} entries"
-    solve("serial", slice(4))  # compiles what is needed
+    solve("serial", slice(1))  # compiles what is needed
     alone, seconds = solve("serial")
     solver = f"one process, {alone.n_passes} passes"
     yield Result("blocks_dask", work, solver, seconds, np.nan, alone.certificate.relative_gap)
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
-        solve(client, slice(8))
+        solve(client, slice(4))
         found, seconds = solve(client)
     assert abs(found.objective - alone.objective) <= max(found.certificate.gap, alone.certificate.gap)
     solver = f"LocalCluster, two workers, {found.n_passes} passes"
     yield Result("blocks_dask", work, solver, seconds, np.nan, found.certificate.relative_gap, "2 x")
+
+
+class Timed(Engine):
+    """Counts the CPU seconds of all blocks."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def map(self, function: Callable[..., Any], shared: tuple[Any, ...], jobs: Any) -> Any:
+        """One block after the other."""
+        for block, own in jobs:
+            found, seconds = cpu(partial(function, *shared, block, own))
+            self.seconds += seconds
+            yield found
 
 
 class Counted(Engine):
@@ -253,20 +312,49 @@ def growth() -> Iterator[Result]:
         yield Result("blocks_growth", work, solver, seconds, np.nan, solution.certificate.relative_gap)
 
 
+def peer_data() -> tuple[Any, Any, float]:
+    """A dense logistic lasso, 100,000 x 50: X, y and the strength."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100_000, 50))
+    return X, (X[:, :10] @ rng.normal(size=10) + rng.logistic(size=len(X)) > 0).astype(float), 100.0
+
+
+def _peer(name: str, steps: int, answer: Connection) -> None:
+    """Run dask-glm in a process of its own, which can be stopped."""
+    import dask.array as da
+    from dask_glm import algorithms, families
+
+    X, y, strength = peer_data()
+    data, labels = da.from_array(X, chunks=(len(X) // 10, X.shape[1])), da.from_array(y, chunks=len(X) // 10)
+    exact = {"abstol": 0.0, "reltol": 0.0} if name == "admm" else {"tol": 0.0}
+    common = {"regularizer": "l1", "lamduh": strength, "family": families.Logistic, "max_iter": steps}
+    weights, seconds = cpu(partial(getattr(algorithms, name), data, labels, **common, **exact))
+    answer.send((np.asarray(weights), seconds))
+
+
+def peer(name: str, steps: int) -> tuple[Any, float]:
+    """The weights of dask-glm after so many steps (None if it was stopped), and its CPU seconds."""
+    context = multiprocessing.get_context("spawn")
+    parent, child = context.Pipe(duplex=False)
+    worker = context.Process(target=_peer, args=(name, steps, child))
+    worker.start()
+    child.close()
+    try:
+        return parent.recv() if parent.poll(PEER_LIMIT) else (None, PEER_LIMIT)
+    except EOFError:
+        raise RuntimeError(f"dask-glm {name} failed; its error is above") from None
+    finally:
+        worker.terminate()
+        worker.join()
+
+
 def dask_glm() -> Iterator[Result]:
     """A dense logistic lasso, 100,000 x 50 in ten blocks."""
-    try:
-        import dask.array as da
-        from dask_glm import families
-        from dask_glm.algorithms import admm, proximal_grad
-    except ImportError:
+    if importlib.util.find_spec("dask_glm") is None:
         print("blocks_dask_glm: skipped, dask-glm is not installed")
         return
-    rng = np.random.default_rng(0)
-    n, d, strength = 100_000, 50, 100.0
-    X = rng.normal(size=(n, d))
-    y = (X[:, :10] @ rng.normal(size=10) + rng.logistic(size=n) > 0).astype(float)
-    parts = [X[i : i + n // 10] for i in range(0, n, n // 10)]
+    X, y, strength = peer_data()
+    parts = [X[i : i + len(X) // 10] for i in range(0, len(X), len(X) // 10)]
 
     def problem() -> csr.Problem:
         return csr.Problem(csr.Linear(csr.RowBlocks(parts), intercept=False), csr.Logistic(y) + strength * csr.L1())
@@ -277,18 +365,14 @@ def dask_glm() -> Iterator[Result]:
     work = f"100,000 x 50, logistic and L1, error of at most {ERROR:g}"
     solver, error = f"gram_newton, {solution.n_passes} passes", solution.objective / best - 1.0
     yield Result("blocks_dask_glm", work, solver, seconds, np.nan, error, "100 x")
-    data, labels = da.from_array(X, chunks=(n // 10, d)), da.from_array(y, chunks=n // 10)
-    common = {"regularizer": "l1", "lamduh": strength, "family": families.Logistic}
-    limit = FACTOR * seconds
-    for run, more in ((admm, {"abstol": 0.0, "reltol": 0.0}), (proximal_grad, {"tol": 0.0})):
+    for name in ("admm", "proximal_grad"):
         steps, error, spent = FIRST_STEPS, np.inf, 0.0
-        while error > ERROR and spent < limit:
-            weights, spent = cpu(partial(run, data, labels, **common, **more, max_iter=steps))
-            error, steps = problem().value(np.asarray(weights)) / best - 1.0, 2 * steps
+        while error > ERROR and spent < FACTOR * seconds:
+            weights, spent = peer(name, steps)
+            error = np.inf if weights is None else problem().value(weights) / best - 1.0
+            steps *= 2
         stopped = "" if error <= ERROR else ", stopped"
-        yield Result(
-            "blocks_dask_glm", work, f"dask-glm {run.__name__}, {steps // 2} steps{stopped}", spent, np.nan, error
-        )
+        yield Result("blocks_dask_glm", work, f"dask-glm {name}, {steps // 2} steps{stopped}", spent, np.nan, error)
 
 
 SECTIONS: dict[str, Callable[[], Iterator[Result]]] = {
