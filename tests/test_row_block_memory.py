@@ -67,3 +67,17 @@ def test_a_process_with_a_sixth_of_the_memory(tmp_path):
     expected = problem.solve()
     assert status == "optimal" and int(rows) == N and int(passes) <= 15
     assert abs(float(objective) - expected.objective) <= max(float(gap), expected.certificate.gap)
+
+
+def test_blocks_collected_for_a_solve_are_released():
+    """A path collects them once. Blocks that the user collected stay in memory."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    blocks = csr.RowBlocks([X[:30], X[30:]], engine="serial")
+    problem = csr.Problem(csr.Linear(blocks), csr.Squared(X[:, 0] + rng.normal(size=60)) + csr.L1())
+    found = problem.solve()
+    assert found.status == "optimal" and found.n_passes == 1 and blocks.kept_columns.size == 0
+    path = csr.path(problem, strengths=[4.0, 2.0, 1.0])
+    assert [solution.n_passes for solution in path] == [1, 0, 0] and blocks.kept_columns.size == 0
+    blocks.gather()
+    assert problem.solve().n_passes == 0 and blocks.kept_columns.size == 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any
@@ -173,6 +174,12 @@ def follow(problem: Problem, factors: Array, numbers: tuple[int, ...], solve: So
 
     The warm start is the previous solution, with weights extrapolated from the last two solutions.
     """
+    blocks = problem.given.row_blocks
+    with nullcontext() if blocks is None else blocks.held():  # blocks that fit into memory are collected once
+        yield from _followed(problem, factors, numbers, solve)
+
+
+def _followed(problem: Problem, factors: Array, numbers: tuple[int, ...], solve: Solve) -> Iterator[Solution]:
     bounded = any(term.is_constraint for term in problem.terms)  # extrapolated weights may violate bounds
     start: Solution | None = None
     before: Solution | None = None

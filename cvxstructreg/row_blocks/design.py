@@ -77,12 +77,12 @@ class RowBlocks:
         self.engine: Engine = as_engine(engine, found.remote)
         self.memory_limit = DEFAULT_PART * available_memory() if memory_limit is None else parse_bytes(memory_limit)
         self.y, self.sample_weight, self.sparse = found.y, found.sample_weight, found.sparse
-        self.meter = Meter()
+        self.meter, self._known = Meter(), Known()
+        self.held = self._known.held  # with blocks.held(): keep what is collected for a solve until the end
         self._factory: Callable[[], Iterator[Any]] | None = found.factory
         self._blocks: list[Block] = list(found.blocks)
         self._statistics = found.statistics
         self._seen: list[tuple[tuple[int, ...], int]] | None = None  # stamp and checksum of each block
-        self._known = Known()
         self.selected = False  # whether this is a selection of columns
         self._blocks = self.engine.prepare(self._blocks)
         if self._factory is not None or any(min(b.n_rows, b.n_columns) < 0 for b in self._blocks):
@@ -227,8 +227,8 @@ class RowBlocks:
 
     def bent_pull(self, weights: Array, p: Array, shift: float) -> Array:
         """X'(weights * (X p + shift)) in one pass."""
-        if self._known.whole is not None:
-            return kernels.bent_pull(self._known.whole, p, shift, weights)
+        if (whole := self._known.whole) is not None:
+            return kernels.bent_pull(whole, p, shift, weights)
         total = np.zeros_like(p, dtype=float)
         for _, part in self.run(kernels.bent_pull, (p, shift), lambda rows: (weights[rows],)):
             total += part
@@ -247,8 +247,8 @@ class RowBlocks:
 
     def summed(self, kernel: kernels.Kernel, u: Array) -> Array:
         """The sum of the results of a kernel of the rows of u, in one pass."""
-        if self._known.whole is not None:
-            return np.asarray(kernel(self._known.whole, u))
+        if (whole := self._known.whole) is not None:
+            return np.asarray(kernel(whole, u))
         total = np.zeros((self.shape[1], u.shape[1]))
         for _, part in self.run(kernel, (), lambda rows: (u[rows],)):
             total += part
@@ -268,16 +268,16 @@ class RowBlocks:
 
     def squared_columns(self) -> Array:
         """The squared norms of the columns."""
-        if self._statistics is None and self._known.whole is not None:
-            return squared_columns(self._known.whole)
+        if self._statistics is None and (whole := self._known.whole) is not None:
+            return squared_columns(whole)
         return self.statistics()[1]
 
     def sum(self, axis: int = 0) -> Array:
         """The sums of the columns."""
         if axis != 0:
             raise ValueError(f"blocks of rows have sums over axis 0 only, got axis={axis}")
-        if self._statistics is None and self._known.whole is not None:
-            return np.asarray(self._known.whole.sum(axis=0), dtype=float).ravel()
+        if self._statistics is None and (whole := self._known.whole) is not None:
+            return np.asarray(whole.sum(axis=0), dtype=float).ravel()
         return self.statistics()[0]
 
     def centred_squares(self, means: Array) -> Array:
@@ -309,8 +309,8 @@ class RowBlocks:
         chosen = np.asarray(chosen, dtype=np.int64)
         if not chosen.size:
             return sp.csc_array((self.shape[0], 0)) if self.sparse else np.zeros((self.shape[0], 0))
-        if self._known.whole is not None:
-            some = self._known.whole[:, chosen]
+        if (whole := self._known.whole) is not None:
+            some = whole[:, chosen]
             return sp.csc_array(some) if sp.issparse(some) else some
         kept = self._known.kept  # other threads may replace these columns meanwhile
         missing = chosen[~np.isin(chosen, kept[0])]
@@ -362,12 +362,13 @@ class RowBlocks:
         found = Opened([self._blocks[i] for i in numbers], y=y, sample_weight=weights, sparse=self.sparse)
         return RowBlocks(found, self.engine, int(self.memory_limit))
 
-    def gather(self) -> Any:
-        """The whole matrix in memory, read in one pass; later products use it."""
-        if self._known.whole is None:
+    def gather(self, keep: bool = True) -> Any:
+        """The whole matrix in memory, read in one pass; later products use it (without ``keep``, while it is held)."""
+        self._known.keep |= keep
+        if (whole := self._known.whole) is None:
             parts = [part for _, part in self.run(kernels.whole)]
-            self._known.whole = stacked_parts(parts, "csr")
-        return self._known.whole
+            self._known.whole = whole = stacked_parts(parts, "csr")
+        return whole
 
     def sample(self, n_rows: int) -> tuple[Any, Any]:
         """About ``n_rows`` rows spread over the blocks (over the first blocks of an iterator), and their numbers."""
@@ -396,5 +397,4 @@ class RowBlocks:
         return DataRecord(self.shape[0], self.n_blocks, f"{total:08x}")
 
     def __repr__(self) -> str:
-        n, d = self.shape
-        return f"RowBlocks({n:,} x {d:,} in {self.n_blocks} blocks, {self.engine!r})"
+        return f"RowBlocks({self.shape[0]:,} x {self.shape[1]:,} in {self.n_blocks} blocks, {self.engine!r})"

@@ -5,6 +5,8 @@ Threads may share a design. So each cache is read once and replaced as a whole.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -33,14 +35,28 @@ class Known:
         self._pulls: Products = ()
         self.kept: Kept = NOTHING
         self.whole: Any = None
+        self.keep = False  # whether the whole X is kept after its last user
+        self._users: set[object] = set()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the whole X, if it is collected, until the last user is done with it."""
+        user = object()
+        self._users.add(user)
+        try:
+            yield
+        finally:
+            self._users.discard(user)
+            if not self._users and not self.keep:
+                self.whole = None
 
     def scores(self, theta: Array) -> Array | None:
         """X theta if it can be had without a pass."""
         for given, found in self._scores:
             if np.array_equal(given, theta):
                 return found
-        if self.whole is not None:
-            return np.asarray(self.whole @ theta)
+        if (whole := self.whole) is not None:
+            return np.asarray(whole @ theta)
         numbers, columns = self.kept
         used = np.flatnonzero(theta.any(axis=1))
         if columns is None or not np.isin(used, numbers).all():
@@ -56,7 +72,7 @@ class Known:
         for given, found in self._pulls:
             if given.shape == u.shape and bool(np.all(np.abs(given - u) <= SAME * np.abs(u))):
                 return found
-        return None if self.whole is None else np.asarray(self.whole.T @ u)
+        return None if (whole := self.whole) is None else np.asarray(whole.T @ u)
 
     def keep_pull(self, u: Array, pulled: Array) -> None:
         """Keep a product X'u."""

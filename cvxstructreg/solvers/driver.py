@@ -91,7 +91,8 @@ def solve(
 def _in_memory(problem: Problem, passes: Passes, *how: Any) -> Solution:
     """The solution of the same problem with all blocks in memory: one pass, and nothing is certified twice."""
     tol, max_iter, time_limit, warm_start, verbose, callback = how
-    with deadline.within(math.inf if time_limit is None else float(time_limit)):
+    limit = math.inf if time_limit is None else float(time_limit)
+    with deadline.within(limit), problem.model.row_blocks.held():
         found = solve(in_memory.collected(problem), "auto", tol, max_iter, None, warm_start, verbose, callback)
     certificate = replace(found.certificate, data=problem.model.data_record)
     return replace(found, problem=problem, certificate=certificate, n_passes=passes.count)

@@ -42,8 +42,8 @@ class FitsInMemory(Need):
 
 
 def collected(problem: Problem) -> Problem:
-    """The same problem with all data in memory."""
-    design = problem.model.row_blocks.gather()
+    """The same problem with all data in memory; the blocks keep them while they are held."""
+    design = problem.model.row_blocks.gather(keep=False)
     return Problem(Linear(design, problem.model.intercept), Objective(problem.terms))
 
 
