@@ -33,15 +33,16 @@ def test_columns_are_stored_by_columns_and_may_repeat(chosen, monkeypatch):
     assert found.format == "csc" and np.array_equal(found.toarray(), DENSE[:, chosen])
 
 
-@pytest.mark.parametrize("part", [1.0, 0.3])  # of the entries: with few of them, products are added up one by one
+@pytest.mark.parametrize("dense_from", [0.2, 0.9])  # by products of dense rows, or added up entry by entry
 @pytest.mark.parametrize("density", ["sparse", "dense"])
-def test_a_newton_pass_has_all_products(density, part):
+def test_a_newton_pass_has_all_products(density, dense_from, monkeypatch):
+    monkeypatch.setattr(kernels, "DENSE_FROM", dense_from)
+    monkeypatch.setattr(kernels, "GRAM_ROWS", 128)
     chosen, b = RNG.permutation(40)[:33], np.array([0.3])
     loss, w = csr.Logistic(np.where(DENSE[:, 0] > 0, 1, -1)), RNG.normal(size=(33, 1))
-    whole = np.where(RNG.random(DENSE.shape) < part, DENSE, 0.0)
-    X, C = sp.csr_array(whole) if density == "sparse" else whole, whole[:, chosen]
+    X, C = BLOCK if density == "sparse" else DENSE, DENSE[:, chosen]
     g, h = 2.0 * loss.grad(C @ w + b), 2.0 * loss.hess_diag(C @ w + b)
-    expected = C @ w, g, h, whole.T @ g, C.T @ h, C.T @ (h * C)
+    expected = C @ w, g, h, DENSE.T @ g, C.T @ h, C.T @ (h * C)
     for found, wanted in zip(kernels.second_order_on(X, chosen, w, b, [(2.0, loss)]), expected, strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
 

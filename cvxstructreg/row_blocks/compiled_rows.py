@@ -117,3 +117,12 @@ def gram(data: Array, indices: Any, indptr: Any, h: Array, d: int) -> Array:
         for before in range(column):
             G[column, before] = G[before, column] = G[column, before] + G[before, column]
     return G
+
+
+@njit(cache=True, nogil=True)
+def scaled_rows(data: Array, indices: Any, indptr: Any, factors: Array, first: int, out: Array) -> None:
+    """Write the rows from ``first`` on, multiplied by their factors, to a dense matrix."""
+    out[:] = 0.0
+    for i in range(len(out)):
+        for k in range(np.uint64(indptr[first + i]), np.uint64(indptr[first + i + 1])):
+            out[i, indices[k]] = factors[first + i] * data[k]

@@ -19,8 +19,8 @@ Kernel = Callable[..., Any]
 ROWS_AT_ONCE = 2048
 #: Entries of a sparse block that are counted at a time, so that copies of them stay in the cache of the processor.
 ENTRIES_AT_ONCE = 100_000
-#: From this part of nonzero entries on, a Gram matrix is computed from dense rows.
-DENSE_FROM = 0.25
+#: From this part of nonzero entries on, a Gram matrix is computed from dense rows, so many at a time.
+DENSE_FROM, GRAM_ROWS = 0.5, 512
 _KEPT = threading.local()  # arrays that each thread uses again
 
 
@@ -188,15 +188,21 @@ def unsigned(indices: Any) -> Any:
 
 def weighted_gram(X: Any, h: Array) -> Array:
     """X'diag(h)X as a dense matrix."""
-    if sp.issparse(X) and X.nnz < DENSE_FROM * X.shape[0] * X.shape[1]:
-        from cvxstructreg.row_blocks.compiled_rows import gram
+    n, d = X.shape
+    if sp.issparse(X):
+        from cvxstructreg.row_blocks import compiled_rows
 
-        return np.asarray(gram(X.data, unsigned(X.indices), X.indptr, h, X.shape[1]))
-    total = np.zeros((X.shape[1], X.shape[1]))
-    roots = np.sqrt(np.maximum(h, 0.0))[:, None]
-    for first in range(0, X.shape[0], ROWS_AT_ONCE):
-        rows = X[first : first + ROWS_AT_ONCE]
-        scaled = roots[first : first + ROWS_AT_ONCE] * (rows.toarray() if sp.issparse(rows) else rows)
+        matrix = X.data, unsigned(X.indices), X.indptr
+        if X.nnz < DENSE_FROM * n * d:
+            return np.asarray(compiled_rows.gram(*matrix, h, d))
+    total, roots = np.zeros((d, d)), np.sqrt(np.maximum(h, 0.0))
+    for first in range(0, n, GRAM_ROWS):
+        stop = min(n, first + GRAM_ROWS)
+        scaled = _room("rows", GRAM_ROWS * d, np.float64)[: (stop - first) * d].reshape(-1, d)
+        if sp.issparse(X):
+            compiled_rows.scaled_rows(*matrix, roots, first, scaled)
+        else:
+            np.multiply(X[first:stop], roots[first:stop, None], out=scaled)
         total += scaled.T @ scaled
     return total
 
