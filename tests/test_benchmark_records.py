@@ -97,3 +97,19 @@ def test_a_contest_at_equal_gaps_has_one_row_for_each_task():
     assert head[-1] == "best peer / working_set (target: <= best peer)"
     assert rows[0] == ["text, gap 1e-06", "0.5", "0.6", "0.1", "1.5", "-", "3.0"]  # neither of ours is a peer
     assert rows[1] == ["other, gap 1e-06", "0.5", "-", "-", "-", "-", "-"]
+
+
+def test_speedups_leave_out_peers_that_are_not_accurate_enough():
+    lines = [
+        ("ours", 0.5, 1e-7),
+        ("cvxpy SCS", 1.0, 1e-3),  # faster, but far from the optimum
+        ("cvxpy CLARABEL", 2.0, 1e-9),
+        ("other", 0.1, 1e-9),
+    ]
+    record = {
+        "results": [
+            {"section": "s", "work": "w", "solver": name, "seconds": seconds, "cold": None, "gap": gap}
+            for name, seconds, gap in lines
+        ]
+    }
+    assert summary.speedups(record, "cvxpy") == [4.0] and summary.speedups(record, "absent") == []
