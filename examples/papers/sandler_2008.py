@@ -217,10 +217,12 @@ def newsgroup_table(report: Report, title: str, methods: Sequence[str], balanced
     curves, rows, strengths = {}, [], []
     for method in methods:
         each = [next(results) for _ in sizes]
+        if None in each:  # with --kept, a method that is not finished is left out
+            continue
         curves[method] = [float(np.mean(one["accuracies"])) for one in each]
         rows += [[method, *curves[method]], ["standard error", *(standard_error(one["accuracies"]) for one in each)]]
         strengths.append([method, *("{:g}, {:g}".format(*one["alpha, beta"]) for one in each)])
-    if "ridge" in curves:
+    if curves.keys() >= {"ridge", "feature network"}:
         gains = [new - old for new, old in zip(curves["feature network"], curves["ridge"], strict=True)]
         paper = "" if given.quick else f" (paper: {SANDLER_GAINS[0]:g} to {SANDLER_GAINS[1]:g})"
         rows.append([f"gain of the network over ridge{paper}", *gains])
@@ -260,7 +262,8 @@ def main() -> None:
     if "any class" in given.parts:
         both = ("feature network", CONSISTENCY)
         panels["20 newsgroups, any class"] = newsgroup_table(report, "Figure 1 (right)", both, False, given)
-    if len(panels) == 2 and not given.quick:
+    complete = [len(curves) for _, curves in panels.values()] == [len(METHODS), 2]
+    if complete and not given.quick:
         newsgroup_state(panels, report)
     if not given.quick:
         panels |= review_tables(report, given)

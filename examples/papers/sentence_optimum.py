@@ -18,14 +18,15 @@ import numpy as np
 import scipy.sparse as sp
 from numba import njit
 from published_admm import Copies
-from weight_step import DualStep
+from weight_step import ACCURACY, RESIDUAL, W_CHANGE, DualStep
 
 #: The relative gap of an optimum, the largest number of steps, and how many there are between two bounds.
 ENOUGH, MOST_STEPS, BETWEEN = 1e-4, 300, 5
 #: After so many steps, w-steps are solved to these tolerances (change of w, residual, accuracy), for a better bound.
 ROUGH, STRICT = 40, (1e-5, 1e-3, 1e-7)
 #: Every word has a ridge around its last weight, because the w-step needs one: this fraction of its curvature.
-OF_SQUARES = 0.01
+#: If the steps do not converge, the next fraction is used.
+OF_SQUARES = (0.01, 0.1, 1.0)
 #: Weights below this fraction of the largest are set to zero if the objective does not show it (to NO_MORE).
 TINY, NO_MORE = 1e-5, 1e-6
 #: eps: the first value, the factor from step to step, and the last value, as a fraction of the largest weight.
@@ -87,13 +88,13 @@ class SentenceProblem:
         self.step = DualStep(X, y, np.ones(X.shape[1]), lam1)
         self.squares = sp.csr_array(X.multiply(X)).T.tocsr()
 
-    def ridges_at(self, w: Any, eps: float) -> tuple[Any, Any, Any]:
+    def ridges_at(self, w: Any, eps: float, fraction: float) -> tuple[Any, Any, Any]:
         """n of every group, the ridge of its groups for every word, and a small one around its last weight."""
         n, ridge = np.empty(len(self.groups)), np.zeros(w.size)
         weighted_ridge(*self.entries, w, eps, n, ridge)
         wrong = np.full(self.step.sign.size, 0.5) if self.step.theta is None else np.abs(self.step.theta)
         bend = np.maximum(wrong * (1.0 - wrong), 1e-6)
-        return n, self.lam * ridge, OF_SQUARES * (self.squares @ bend)
+        return n, self.lam * ridge, fraction * (self.squares @ bend)
 
     def objective(self, w: Any, b: float) -> float:
         """The objective."""
@@ -116,20 +117,33 @@ class SentenceProblem:
 
     def solve(self, start: Optimum | None = None) -> Optimum:
         """The point with the least objective, when the gap is small enough or after the most steps."""
-        began = time.process_time()
-        w = np.zeros(self.step.ridge.size) if start is None else start.coef
-        b, eps, best, bound = 0.0 if start is None else start.intercept, FIRST, (np.inf, w, 0.0), -np.inf
+        found = self.steps(start, OF_SQUARES[0])
+        for fraction in OF_SQUARES[1:]:
+            if found.gap <= 10.0 * ENOUGH:
+                break
+            other = self.steps(None, fraction)
+            found = min(found, other, key=lambda one: one.gap)
+        return found
+
+    def steps(self, start: Optimum | None, fraction: float) -> Optimum:
+        """The steps with one fraction. They end early if they diverge."""
+        began, step = time.process_time(), self.step
+        zeros = np.zeros(step.ridge.size)
+        w, b = (zeros, 0.0) if start is None else (start.coef, start.intercept)
+        eps, best, bound, most = FIRST, (np.inf, w, 0.0), 0.0, self.objective(zeros, 0.0)
+        step.theta, step.last, step.preconditioner = None, None, None
+        step.w_change, step.residual, step.accuracy = W_CHANGE, RESIDUAL, ACCURACY
         for number in range(1, MOST_STEPS + 1):
-            n, ridge, around = self.ridges_at(w, eps)
-            self.step.ridge = ridge + around
-            w, b = self.step(w, b, around * w)
+            n, ridge, around = self.ridges_at(w, eps, fraction)
+            step.ridge = ridge + around
+            w, b = step(w, b, around * w)
             eps = max(FACTOR * eps, LAST * float(np.abs(w).max(initial=0.0)), 1e-12)
             if number == ROUGH:
-                self.step.w_change, self.step.residual, self.step.accuracy = STRICT
+                step.w_change, step.residual, step.accuracy = STRICT
             if number % BETWEEN == 0 and number > ROUGH:
                 best = min(best, (self.objective(w, b), w, b), key=lambda one: one[0])
-                bound = max(bound, self.bound(w, self.step.theta, n))
-                if best[0] - bound <= ENOUGH * abs(best[0]):
+                bound = max(bound, self.bound(w, step.theta, n))
+                if best[0] - bound <= ENOUGH * abs(best[0]) or not best[0] <= 2.0 * most:
                     break
         objective, w, b = best
         rounded = np.where(np.abs(w) > TINY * np.abs(w).max(initial=0.0), w, 0.0)

@@ -243,6 +243,8 @@ def findings(results: dict[str, Any], report: Report, given: Any) -> None:
     report.found(lines)
     count, left = len(results), f"run on {', '.join(results)}"
     left += "" if len(results) == len(PAIRS) + len(REVIEWS) else "; the other sets at hand are not yet run"
+    missing = [f"{kind} on {name}" for name, found in results.items() for kind in KINDS if kind not in found]
+    left += f"; not yet run: {', '.join(missing)}" if missing else ""
     left += "; vote, books, dvd: no data"
     judged = {True: "repeated", False: "not repeated (numbers)"}
     report.state(
