@@ -222,6 +222,8 @@ def newsgroup_table(report: Report, title: str, methods: Sequence[str], balanced
         curves[method] = [float(np.mean(one["accuracies"])) for one in each]
         rows += [[method, *curves[method]], ["standard error", *(standard_error(one["accuracies"]) for one in each)]]
         strengths.append([method, *("{:g}, {:g}".format(*one["alpha, beta"]) for one in each)])
+    if not curves:
+        return sizes, curves
     if curves.keys() >= {"ridge", "feature network"}:
         gains = [new - old for new, old in zip(curves["feature network"], curves["ridge"], strict=True)]
         paper = "" if given.quick else f" (paper: {SANDLER_GAINS[0]:g} to {SANDLER_GAINS[1]:g})"
@@ -267,6 +269,7 @@ def main() -> None:
         newsgroup_state(panels, report)
     if not given.quick:
         panels |= review_tables(report, given)
+    panels = {name: panel for name, panel in panels.items() if panel[1]}
     report.finish(given, lambda figure: draw_curves(figure, panels), "sandler_2008")
 
 
