@@ -110,6 +110,9 @@ def findings(results: dict[str, Any]) -> list[str]:
             text = f"{part} ({100.0 * gain / len(right):+.1f} points)"
             other += p >= 0.05
             (better if gain > 0 else worse).extend([text] if p < 0.05 else [])
+        if not any(model in one for one in results.values()):
+            lines.append(f"{model.capitalize()}: not yet run.")
+            continue
         lines.append(
             f"Against {model}, the published algorithm is better on {'; '.join(better) or 'none'}; worse on "
             f"{'; '.join(worse) or 'none'}; no clear difference on {other} others."
@@ -124,6 +127,7 @@ def findings(results: dict[str, Any]) -> list[str]:
         f"The relative gaps of the optima are at most {optima:.1e}, those of the published algorithm {min(gaps):.0e} "
         f"to {max(gaps):.0e}."
     )
+    lines += [f"The variant {name!r} is not yet run." for name in VARIANTS if not any(name in part for part in results)]
     return lines
 
 
