@@ -9,6 +9,8 @@ import scipy.sparse as sp
 import cvxstructreg as csr
 from cvxstructreg.forms.smoothed_hinge import SmoothedHinge
 from cvxstructreg.solvers import registry
+from cvxstructreg.solvers.general import semismooth_newton
+from cvxstructreg.solvers.general.matrix_free import MatrixFreeLagrangian
 
 RNG = np.random.default_rng(3)
 N, D = 60, 40
@@ -114,3 +116,20 @@ def test_the_smoothed_hinge_and_its_conjugate():
         change = (loss.value(z + 1e-6) - loss.value(z - 1e-6)) / 2e-6
         assert change == pytest.approx(float(u.sum()), abs=1e-6)
     assert loss.conj(np.array([[0.1], [0.0], [0.0]])) == np.inf
+
+
+def test_steps_along_flat_directions_are_kept_short():
+    """The multinomial loss does not see a common shift of all classes, and L1 is linear away from zero."""
+    rng = np.random.default_rng(3)
+    X = sp.csr_array(rng.normal(size=(30, 6)))
+    problem = csr.Problem(csr.Linear(X), csr.Multinomial(np.arange(30) % 3) + 0.5 * csr.L1())
+    function = MatrixFreeLagrangian(problem)
+    semismooth_newton._set_penalties(function, 1.0)
+    at = function.at(function.joined(5.0 + rng.normal(size=(6, 3)), np.zeros(3)))
+    H, _ = function.newton_matrix(at)
+    right, size = -at.gradient(), function.lengths[:, None]
+    assert np.max(np.abs(H.solve(right)) * size) > 1e4
+    step = semismooth_newton._short_step(H, right, 50.0)
+    assert np.max(np.abs(step) * size) <= 50.0
+    assert np.vdot(step, right) > 0.0
+    assert function.lifted > 0.0  # remembered for the next system

@@ -29,6 +29,8 @@ TINY = 1e-12
 class MatrixFreeLagrangian(AugmentedLagrangian):
     """The terms of a problem with sparse or large data."""
 
+    lifted = 0.0  # how much the last Newton matrix was lifted, in parts of the curvature of all rows
+
     def _data(self) -> Any:
         X = sp.csr_array(self.problem.model.design)
         return sp.csr_array(sp.hstack([X, np.ones((X.shape[0], 1))])) if self.problem.model.intercept else X
@@ -73,6 +75,12 @@ class NewtonOperator:
         self.function, self.state, self.rows = function, state, rows
         self.shift = TINY * function.capacity[:, None] + np.finfo(float).tiny
         self._inverses: list[Any] | None = None
+
+    def lift(self, part: float) -> None:
+        """Add this part of the curvature of all rows to the diagonal."""
+        if part > 0.0:
+            self.shift = self.shift + part * self.function.capacity[:, None]
+            self._inverses = None
 
     def product(self, v: Array) -> Array:
         """H v."""

@@ -56,6 +56,9 @@ FALLING = 1.001
 #: The Newton matrix is regularised by this part of its diagonal and of the curvature of all rows. Where some direction
 #: has no curvature, steps would be longer than LONG times the typical score: then by larger parts, growing by 100.
 TINY, LONG, SMALL = 1e-13, 1e3, 1e-6
+#: The same where Newton steps are found by products: the longest step, the first part, growing by 10, and what is
+#: kept of it for the next system.
+LONG_BY_PRODUCTS, SMALL_BY_PRODUCTS, KEPT = 10.0, 1e-3, 0.7
 #: Newton steps for one augmented Lagrangian.
 MOST_STEPS = 60
 #: Augmented Lagrangians, each of at most so many Newton steps, and the growth of all sigmas together.
@@ -238,12 +241,13 @@ def _excess(function: AugmentedLagrangian, gradient: Array, scale: float) -> flo
 
 def _direction(function: AugmentedLagrangian, H: Array | NewtonOperator, right: Array, x: Array) -> Array:
     """H^-1 right for a positive semidefinite H, regularised as little as possible."""
+    # in scores, so that the units of the columns do not matter
+    typical = function.typical_score + float(np.max(np.abs(x) * function.lengths[:, None]))
     if isinstance(H, NewtonOperator):
-        return H.solve(right)
+        return _short_step(H, right, LONG_BY_PRODUCTS * typical)
     diagonal = np.einsum("ii->i", H)
     capacity = np.tile(function.capacity, function.k)
-    # in scores, so that the units of the columns do not matter
-    longest = LONG * (function.typical_score + float(np.max(np.abs(x) * function.lengths[:, None])))
+    longest = LONG * typical
     dx, part = None, SMALL
     diagonal += TINY * (diagonal + capacity) + np.finfo(float).tiny
     while dx is None or not float(np.max(np.abs(dx) * function.lengths[:, None])) <= longest:
@@ -253,6 +257,23 @@ def _direction(function: AugmentedLagrangian, H: Array | NewtonOperator, right: 
         part *= 100.0
         if part > 1e6:
             raise scipy.linalg.LinAlgError("the Newton matrix has no Cholesky factor")
+    return dx
+
+
+def _short_step(H: NewtonOperator, right: Array, longest: float) -> Array:
+    """H^-1 right by conjugate gradients; where some direction has no curvature, H is lifted until the step is short.
+
+    The next system is lifted by nearly as much from the start.
+    """
+    function = H.function
+    part = KEPT * function.lifted if function.lifted >= SMALL_BY_PRODUCTS else 0.0
+    H.lift(part)
+    dx = H.solve(right)
+    while part <= 1.0 and not float(np.max(np.abs(dx) * function.lengths[:, None])) <= longest:
+        part = max(10.0 * part, SMALL_BY_PRODUCTS)
+        H.lift(part)
+        dx = H.solve(right)
+    function.lifted = part
     return dx
 
 
