@@ -74,11 +74,6 @@ def _contest(record: stored.Record) -> str:
     return f"{words} (slower in {slower} of {len(ratios)} tasks)" if slower else words
 
 
-def _glum(record: stored.Record) -> str:
-    found = [x for cells in record["rows"] for x in numbers(cells[-1]) if "not tried" not in cells[-1]]
-    return f"{min(found):g} to {max(found):g} x faster"
-
-
 def _sentences(record: stored.Record) -> str:
     return cell(record, "sci.med / sci.space, 23,131 sentences", "ours")
 
@@ -120,7 +115,7 @@ def _path(record: stored.Record) -> str:
 ROWS: tuple[tuple[str, str, tuple[str, ...], Callable[..., Any]], ...] = (
     ("feature network, alpha/beta = 10 / 1,000 / 10,000", "plain ridge of scikit-learn", ("network",), _network),
     ("lasso on text, dense and sparse data", "the best of skglm, celer, liblinear", ("lasso",), _contest),
-    ("Laplacian elastic net", "glum", ("earlier_elastic_net",), _glum),
+    ("Laplacian elastic net", "glum", ("elastic_net",), _contest),
     ("sentence group lasso, 23,131 sentences", "", ("earlier_groups",), _sentences),
     (
         "elastic net, feature network, groups",
