@@ -243,18 +243,23 @@ def findings(results: dict[str, Any], report: Report, given: Any) -> None:
     report.found(lines)
     count, left = len(results), f"run on {', '.join(results)}"
     left += "" if len(results) == len(PAIRS) + len(REVIEWS) else "; the other sets at hand are not yet run"
+    without = f"{left}; vote, books, dvd: no data"
     missing = [f"{kind} on {name}" for name, found in results.items() for kind in KINDS if kind not in found]
     left += f"; not yet run: {', '.join(missing)}" if missing else ""
     left += "; vote, books, dvd: no data"
     judged = {True: "repeated", False: "not repeated (numbers)"}
     report.state(
-        "Table 1", f"repeated: the numbers of words are {min(words):+.0f} to {max(words):+.0f} percent off; {left}"
+        "Table 1", f"repeated: the numbers of words are {min(words):+.1f} to {max(words):+.1f} percent off; {without}"
     )
     text = f"new groups beat all models without groups on {wins} of {count} sets (paper {paper_wins})"
     report.state("Table 2", f"{judged[wins >= paper_wins]}: {text}; {near} of {all_} cells within two errors; {left}")
-    report.state("Table 3", f"{judged[closer >= 0.8 * all_]}: {closer} of {all_} sizes within ten percent of the words")
-    report.state("Table 4", f"not repeated (numbers), ours (paper): {'; '.join(groups)}")
-    report.state("Table 5", f"{judged[faster == pairs]}: {faster} of {pairs} new groups are faster than sentences")
+    report.state(
+        "Table 3", f"{judged[closer >= 0.8 * all_]}: {closer} of {all_} sizes within ten percent of the words; {left}"
+    )
+    report.state("Table 4", f"not repeated (numbers), ours (paper): {'; '.join(groups)}; {without}")
+    report.state(
+        "Table 5", f"{judged[faster == pairs]}: {faster} of {pairs} new groups are faster than sentences; {without}"
+    )
 
 
 def main() -> None:
