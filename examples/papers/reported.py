@@ -134,7 +134,7 @@ YOGATAMA_TABLE_2_SIZES = {
 }
 #: Yogatama and Smith, Table 3: a phrase of each sentence, and its scores (negative first) as far as they exceed 0.001.
 #: Four scores belong to sentences, elastic net, ridge and lasso; of fewer, our copy of the paper lacks the model.
-YOGATAMA_TABLE_3 = {
+YOGATAMA_POST_SCORES = {
     "From:": "",
     "Accelerating the MacPlus": "0.05",
     "a bold step": "0.07, 0.03, 0.02, 0.02",

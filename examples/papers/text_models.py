@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from published_admm import Stops
-from reported import YOGATAMA_TABLE_3
+from reported import YOGATAMA_POST_SCORES
 from sentence_optimum import SentenceProblem
 from text_data import Part, TextData, text_data
 
@@ -165,6 +165,6 @@ def sentence_table(variant: dict[str, Any], points: dict[str, Any], published: d
             score = float(np.logaddexp(0.0, -rest) - np.logaddexp(0.0, -every))
             row.append(score if abs(score) > 1e-3 else None)
         flat = " ".join(sentence.split())
-        scores = [known for phrase, known in YOGATAMA_TABLE_3.items() if POST in data.texts[number] and phrase in flat]
+        scores = [known for phrase, known in YOGATAMA_POST_SCORES.items() if POST in data.texts[number] and phrase in flat]
         rows.append([*row, "; ".join(filter(None, scores)) or None])
     return [["sentence", "selected", *models, "paper"], rows]
