@@ -165,6 +165,7 @@ def sentence_table(variant: dict[str, Any], points: dict[str, Any], published: d
             score = float(np.logaddexp(0.0, -rest) - np.logaddexp(0.0, -every))
             row.append(score if abs(score) > 1e-3 else None)
         flat = " ".join(sentence.split())
-        scores = [known for phrase, known in YOGATAMA_POST_SCORES.items() if POST in data.texts[number] and phrase in flat]
+        reported = YOGATAMA_POST_SCORES.items() if POST in data.texts[number] else ()
+        scores = [known for phrase, known in reported if phrase in flat]
         rows.append([*row, "; ".join(filter(None, scores)) or None])
     return [["sentence", "selected", *models, "paper"], rows]
