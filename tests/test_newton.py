@@ -14,6 +14,7 @@ from cvxstructreg.certificates import quadratic_conjugate
 from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.smooth import matrix_products, preconditioners, truncated_newton
+from cvxstructreg.solvers.smooth.smooth_objective import SmoothObjective, Span
 from random_problems import kernel_problem, linear_problem, random_graph
 
 
@@ -203,3 +204,14 @@ def test_an_early_end_with_a_linearised_dual_point_is_proved(monkeypatch):
     assert with_dual.relative_gap <= 1e-6
     assert with_dual.lower_bound > without.lower_bound
     assert with_dual.lower_bound <= problem.solve("newton", tol=1e-10).objective * (1 + 1e-12)
+
+
+def test_a_direction_whose_square_overflows_is_no_step():
+    """No warning, and the search stays where it is."""
+    rng = np.random.default_rng(3)
+    problem = csr.Problem(csr.Linear(rng.normal(size=(6, 2))), csr.Logistic([0, 1, 0, 1, 1, 0]) + csr.Ridge())
+    objective = SmoothObjective(problem)
+    at = objective.state(np.ones((2, 1)), np.zeros(1))
+    far = objective.state(np.full((2, 1), 1e200), np.zeros(1))
+    span = Span(objective, at, objective.value(at), [far])
+    assert not span.minimise().theta.any() and span.best == objective.value(at)

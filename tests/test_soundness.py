@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -222,6 +224,19 @@ def test_a_penalty_on_the_separating_direction_gives_a_minimiser():
     X, y = separated(np.random.default_rng(0))
     for penalty in (csr.L1(weights=[1.0, 0.0, 0.0]), csr.Ridge(weights=[1.0, 0.0, 0.0]), csr.Box(-1.0, 1.0)):
         assert csr.Problem(csr.Linear(X), csr.Logistic(y) + penalty).solve().status == "optimal"
+
+
+def test_separable_data_have_no_minimiser_even_if_the_time_is_over():
+    """The gap reaches the tolerance on the way, but nothing is optimal."""
+
+    def wait(record):
+        if record.certificate is not None and record.certificate.relative_gap < 1e-6:
+            time.sleep(0.4)
+
+    X, y = np.array([[-2.0], [-1.0], [1.0], [3.0]]), [0, 0, 1, 1]
+    with pytest.warns(csr.NoMinimiserWarning, match="has no minimiser"):
+        solution = csr.Problem(csr.Linear(X), csr.Logistic(y)).solve("newton", time_limit=0.3, callback=wait)
+    assert solution.status == "no_minimiser" and solution.certificate.relative_gap < 1e-6
 
 
 @pytest.mark.parametrize("function", [lambda w: cp.max(w) - cp.min(w), lambda w: cp.norm1(w[1:]) + cp.tv(w[1:])])

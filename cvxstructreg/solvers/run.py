@@ -164,7 +164,7 @@ class Run:
 
     def _has_no_minimiser(self) -> bool:
         """Whether the objective decreases forever along some direction, so that no solver can reach a minimiser."""
-        if not self.searched and not deadline.passed():
+        if not self.searched and (self.small or not deadline.passed()):
             theta, b, _ = self._final_point()
             self.searched, self.escape = True, escape(self.problem, theta, b)
         return self.escape is not None

@@ -194,17 +194,18 @@ class Span:
         self._weights = np.stack([p.theta.ravel() for p in directions])
         self._pulled = np.stack([p.pulled.ravel() for p in directions])
         self._images = np.stack([p.scores.ravel() for p in directions])
-        self._linear = 2.0 * self._weights @ at.pulled.ravel()
-        self._gram = 2.0 * self._weights @ self._pulled.T
+        with np.errstate(over="ignore", invalid="ignore"):  # directions that are much too long
+            self._linear = 2.0 * self._weights @ at.pulled.ravel()
+            self._gram = 2.0 * self._weights @ self._pulled.T
         self._quadratic = float(np.vdot(at.theta, at.pulled))
         self.whole = self.best = value
         self.shares = np.zeros(len(directions))
 
     def _at(self, c: Array) -> tuple[Array, float]:
         """Scores and value at a combination of the directions."""
-        scores = self.at.scores + (c @ self._images).reshape(self.at.scores.shape)
-        quadratic = self._quadratic + float(self._linear @ c + 0.5 * c @ self._gram @ c)
         with np.errstate(over="ignore", invalid="ignore"):  # a step that is much too long; its value is not accepted
+            scores = self.at.scores + (c @ self._images).reshape(self.at.scores.shape)
+            quadratic = self._quadratic + float(self._linear @ c + 0.5 * c @ self._gram @ c)
             if self.objective.penalty.any:
                 quadratic += self.objective.penalty.value(self._theta(c))
             return scores, self.objective.score_value(scores) + quadratic
@@ -239,13 +240,13 @@ class Span:
     def _newton_step(self, c: Array, scores: Array) -> Array | None:
         """The Newton step in the span; None if the directions are so long that their products overflow."""
         parts, images = self.objective.parts, self._images
-        gradient = images @ parts.smooth_score_grad(scores).ravel() + self._linear + self._gram @ c
         curvature = ScoreCurvature(parts, scores)
         if self.objective.rowwise:
             bent = images * curvature.diagonal()[:, 0]
         else:
             bent = curvature.times_each(images.reshape(len(images), *scores.shape)).reshape(images.shape)
         with np.errstate(over="ignore", invalid="ignore"):
+            gradient = images @ parts.smooth_score_grad(scores).ravel() + self._linear + self._gram @ c
             gram = images @ bent.T + self._gram
         if self.objective.penalty.any:
             theta, penalty = self._theta(c), self.objective.penalty
