@@ -4,6 +4,7 @@ import random
 from itertools import groupby
 from typing import Any
 
+import numpy as np
 import pytest
 import scipy.linalg  # noqa: F401  loads the BLAS libraries, which must be there to be limited
 from hypothesis import settings
@@ -78,3 +79,18 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         limit = config.getoption("max_skips")
         terminalreporter.section("too many skipped tests", red=True)
         terminalreporter.line(f"{skipped} tests were skipped; at most {limit} may be (--max-skips)")
+
+
+@pytest.fixture(scope="module")
+def first_states(request: pytest.FixtureRequest) -> list[tuple[np.random.Generator, Any]]:
+    """The random generators of a test file, with their states before its first test."""
+    numbers = [value for value in vars(request.module).values() if isinstance(value, np.random.Generator)]
+    return [(generator, generator.bit_generator.state) for generator in numbers]
+
+
+@pytest.fixture(autouse=True)
+def same_numbers_in_any_order(request: pytest.FixtureRequest) -> None:
+    """Let every test draw the same numbers, whichever tests ran before it."""
+    if isinstance(request.node, pytest.Function):
+        for generator, state in request.getfixturevalue("first_states"):
+            generator.bit_generator.state = state
