@@ -55,6 +55,8 @@ INNER, ENOUGH = 0.3, 0.1
 LEAST_SCALE = 0.9
 #: The line search: required part of the predicted decrease, and smallest step size.
 SUFFICIENT, SHORTEST = 0.01, 1e-9
+#: If no step size decreases the objective, the Hessian of every row is raised by these parts of the largest one.
+RAISES = (0.1, 1.0)
 #: Groups of more than this part of the features are large: Newton steps on all of them are faster.
 LARGE_PART = 0.2
 #: Up to this many entries of X, NumPy code is used, unless the compiled module is already loaded.
@@ -137,8 +139,11 @@ class State:
         """Update the gradient of the smooth terms with respect to all weights."""
         self.slope = self.problem.model.adjoint(self.g)[self.blocks.column].ravel() + self.Qw
 
-    def hess(self) -> tuple[Array, Array, Array]:
-        """(direct, root, inverse): row Hessians diag(direct_i) - root_i root_i', and the inverse of their sum."""
+    def hess(self, rise: float = 0.0) -> tuple[Array, Array, Array]:
+        """(direct, root, inverse): row Hessians diag(direct_i) - root_i root_i', and the inverse of their sum.
+
+        ``rise`` adds this part of the largest entry to all of them: rows without curvature let steps be far too long.
+        """
         direct, root = np.zeros_like(self.g), np.zeros_like(self.g)
         for piece in self.parts.score_pieces:
             rows = PieceCurvature(piece, piece.forward(self.scores)).rows
@@ -149,6 +154,8 @@ class State:
         if self.blocks.k == 1:
             direct = direct - root**2
             root = np.zeros((0, 1))  # not used with one output
+        if rise:
+            direct = direct + rise * float(direct.max(initial=0.0))
         between = np.diag(direct.sum(axis=0)) - root.T @ root
         inverse = np.zeros_like(between)
         if self.problem.model.intercept:
@@ -217,7 +224,7 @@ class State:
         self.columns.need(part.column)
         first = worst = float(np.max(self.violation[chosen] / self.sizes[chosen], initial=0.0))
         for _ in range(max_newton):
-            if not self.newton_step(chosen, INNER * worst, max_epochs):
+            if not any(self.newton_step(chosen, INNER * worst, max_epochs, rise) for rise in (0.0, *RAISES)):
                 break
             self.given.compiled.slopes(self.given.X, self.given.layout, chosen, by_rows(self.g), part.k, self.slope)
             self.slope[flat] += self.Qw[flat]
@@ -226,9 +233,9 @@ class State:
             if worst <= ENOUGH * first or deadline.passed():
                 break
 
-    def newton_step(self, chosen: Ints, tol: float, max_epochs: int) -> bool:
+    def newton_step(self, chosen: Ints, tol: float, max_epochs: int, rise: float = 0.0) -> bool:
         """Minimise the quadratic model over the groups, then backtrack on the objective."""
-        model = BlockModel(self.given, chosen, self.hess(), self.g, self.w, self.Qw)
+        model = BlockModel(self.given, chosen, self.hess(rise), self.g, self.w, self.Qw)
         model.minimise(tol, max_epochs)
         change, shift = model.change()
         penalty, after = self.penalty(self.w, self.Qw), self.penalty(model.w, model.Qw)
