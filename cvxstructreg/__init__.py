@@ -10,7 +10,7 @@ from cvxstructreg.core.objective import Objective, Term
 from cvxstructreg.core.penalty import Penalty
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
-from cvxstructreg.cvx import PlainProblem, UnrecognisedError, from_cvxpy, register
+from cvxstructreg.cvx import UnrecognisedError, register
 from cvxstructreg.expressions import FromExpression
 from cvxstructreg.graphs import Graph
 from cvxstructreg.groups import Groups, TreeGroups
@@ -61,11 +61,11 @@ from cvxstructreg.row_blocks.design import RowBlocks
 from cvxstructreg.runtime.notices import AllZeroWarning, GridEdgeWarning, UngroupedWarning
 from cvxstructreg.solvers import InaccurateWarning, NoMinimiserWarning
 from cvxstructreg.solvers.graph_strength import GraphDominatesWarning
-from cvxstructreg.verification import Diagnosis, Report, certify, diagnose, trace, verify
 from cvxstructreg.warped_kernel import WarpedKernel
 
 if TYPE_CHECKING:
     from cvxstructreg import conventions, datasets, estimators, io, metrics, plots, selection, testing
+    from cvxstructreg.cvx import PlainProblem, from_cvxpy
     from cvxstructreg.estimators import (
         DissimilaritySVC,
         EarlyStopped,
@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         StructuredRegressorCV,
     )
     from cvxstructreg.text import TextStructure
+    from cvxstructreg.verification import Diagnosis, Report, certify, diagnose, trace, verify
 
 __version__ = "0.1.0"
 
@@ -199,7 +200,7 @@ __all__ = [
     "verify",
 ]
 
-# Importing scikit-learn takes longer than importing everything else, so modules that need it are loaded on first use.
+# Importing scikit-learn or CVXPY takes longer than all else, so modules that need them are loaded on first use.
 _ESTIMATORS = {
     "DissimilaritySVC",
     "EarlyStopped",
@@ -222,14 +223,16 @@ _ESTIMATORS = {
     "StructuredRegressor",
     "StructuredRegressorCV",
 }
+_OTHERS = dict.fromkeys(("PlainProblem", "from_cvxpy"), "cvx") | {"TextStructure": "text"}
+_OTHERS |= dict.fromkeys(("Diagnosis", "Report", "certify", "diagnose", "trace", "verify"), "verification")
 _PARTS = {"conventions", "datasets", "estimators", "io", "metrics", "plots", "selection", "testing"}
 
 
 def __getattr__(name: str) -> Any:
     if name in _ESTIMATORS:
         return getattr(import_module("cvxstructreg.estimators"), name)
-    if name == "TextStructure":
-        return import_module("cvxstructreg.text").TextStructure
+    if name in _OTHERS:
+        return getattr(import_module(f"{__name__}.{_OTHERS[name]}"), name)
     if name in _PARTS:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,7 @@ import pytest
 import cvxstructreg as csr
 from cvxstructreg.core import default_prox
 from cvxstructreg.core.atom import Atom
-from cvxstructreg.runtime.quiet import QuietProblem
+from cvxstructreg.runtime.quiet_problem import QuietProblem
 
 
 class Largest(Atom):

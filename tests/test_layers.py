@@ -156,14 +156,21 @@ def test_numba_is_imported_where_its_seconds_are_counted():
     assert users == {"compiled_clock.py"}
 
 
+def test_cvxpy_itself_is_imported_in_few_files():
+    users = {path.name for path in FILES if any(module.split(".")[0] == "cvxpy" for module in imported(path))}
+    assert users - {"lazy_cvxpy.py"} == {"quiet_problem.py", "names.py"}
+
+
 def test_importing_is_light():
-    """Nothing is compiled, and scikit-learn and the packages of the builders are loaded when first needed."""
+    """Nothing is compiled; CVXPY, scikit-learn and the packages of the builders are loaded when first needed."""
     statements = ["import cvxstructreg", "import cvxstructreg.graphs, cvxstructreg.groups"]
     statements += ["import cvxstructreg.datasets, cvxstructreg.metrics"]
     code = "import sys\n" + "".join(f"{statement}\nprint(*sys.modules)\n" for statement in statements)
     lines = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.splitlines()
     package, builders, loaders = (set(line.split()) for line in lines)
     assert "cvxstructreg.core.problem" in package
-    assert not {"matplotlib", "numba", "sklearn.datasets", "cvxstructreg.instances"} & package
+    assert (
+        not {"cvxpy", "matplotlib", "numba", "scipy.optimize", "sklearn.datasets", "cvxstructreg.instances"} & package
+    )
     assert not {"sklearn", "networkx", "nltk", "igraph"} & builders
     assert "cvxstructreg.datasets" in loaders and "sklearn.datasets" not in loaders

@@ -16,7 +16,8 @@ from thread_jobs import PACKAGE, PROBLEMS, THREADS, at_once, switching_often
 
 import cvxstructreg as csr
 from cvxstructreg.runtime.lazy import cached_property
-from cvxstructreg.runtime.quiet import QuietProblem, muted, warn
+from cvxstructreg.runtime.quiet import muted, warn
+from cvxstructreg.runtime.quiet_problem import QuietProblem
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +27,7 @@ from cvxstructreg.core.default_prox import default_prox
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.round_off import UNIT
 from cvxstructreg.runtime import deadline
+from cvxstructreg.runtime.lazy_cvxpy import cp, is_expression
 from cvxstructreg.runtime.short_repr import short_repr
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class Atom:
         """
         columns = as_argument(z)
         self.check_shape(columns.shape)
-        return remembered(self, columns) if isinstance(columns, cp.Expression) else self.value(columns)
+        return remembered(self, columns) if is_expression(columns) else self.value(columns)
 
     def on_scores(self) -> Term:
         """The same function, applied to the scores F of all rows instead of the weights."""
@@ -350,7 +350,7 @@ def as_columns(values: Any, name: str) -> Array:
 
 def as_argument(z: Any) -> Any:
     """The argument as an (m, k) CVXPY expression or array; a vector becomes one column."""
-    if not isinstance(z, cp.Expression):
+    if not is_expression(z):
         return as_columns(z, "z")
     return z if z.ndim == 2 else cp.reshape(z, (z.size, 1), order="F")
 

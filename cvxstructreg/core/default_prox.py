@@ -7,13 +7,12 @@ from contextlib import suppress
 from typing import Any
 from weakref import ref
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
 from cvxstructreg.numerics.round_off import UNIT
 from cvxstructreg.runtime import deadline
-from cvxstructreg.runtime.quiet import QuietProblem
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 Array = NDArray[np.float64]
 #: The tightest tolerances that work. With tighter ones, or with a warm start, Clarabel stalls more often.
@@ -31,7 +30,7 @@ _Shape = tuple[int, ...]
 _IDLE: dict[int, tuple[Any, dict[tuple[_Shape, float], deque[_ProxProblem]]]] = {}
 
 
-class NoProxError(cp.SolverError):
+class NoProxError(ArithmeticError):
     """No prox was found, because the numbers are too large or too small for the cone solver."""
 
 
@@ -42,6 +41,8 @@ class _ProxProblem:
     """
 
     def __init__(self, atom: Any, shape: _Shape, size: float = 1.0) -> None:
+        from cvxstructreg.runtime.quiet_problem import QuietProblem  # imports CVXPY
+
         self.size, self.accurate = size, False
         self.y, self.point, self.step = cp.Variable(shape), cp.Parameter(shape), cp.Parameter(nonneg=True)
         distance = 0.5 * cp.sum_squares(self.y - self.point)
@@ -109,7 +110,7 @@ def _solved(atom: Any, v: Array, t: float, size: float = 1.0) -> tuple[Array | N
         problem = _ProxProblem(atom, v.shape, size)
     try:
         found = problem.minimiser(v, t)
-    except cp.SolverError:
+    except (NoProxError, cp.SolverError):
         return None, False
     idle.append(problem)  # not after an error, when its state is unknown
     return found, problem.accurate

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from cvxstructreg.core.offset import with_offset
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.monotone_root import increasing_root
 from cvxstructreg.runtime.lazy import cached_names, cached_property
+from cvxstructreg.runtime.lazy_cvxpy import cp
 from cvxstructreg.runtime.short_repr import shown_fields
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.atom import Atom, as_argument, conjugate, has_conjugate, is_zero, no_array, remembered
 from cvxstructreg.core.columns import ARRAY_METHODS, accept_vectors
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy_cvxpy import cp, is_expression
 
 #: What makes a penalty of a function of the weights, and a term of a CVXPY expression: FromExpression and term_of,
 #: which their own room adds when it is imported.
@@ -67,7 +67,7 @@ class Term:
     __array_ufunc__ = None  # as in Atom
 
     def __post_init__(self) -> None:
-        if isinstance(self.scale, cp.Expression):
+        if is_expression(self.scale):
             self._check_parameters(self.scale)
             if self.scale.parameters():
                 return
@@ -93,7 +93,7 @@ class Term:
     @property
     def has_parameters(self) -> bool:
         """Whether the strength depends on a CVXPY parameter."""
-        return isinstance(self.scale, cp.Expression)
+        return is_expression(self.scale)
 
     def now(self) -> Term:
         """The term at the current values of the parameters of its strength; itself if there are none."""
@@ -187,7 +187,7 @@ class Term:
         """``scale * f`` as an expression if z is a CVXPY expression, else the number ``scale * f(z)``."""
         columns = as_argument(z)
         self.check_shape(columns.shape)
-        return remembered(self, columns) if isinstance(columns, cp.Expression) else self.value(columns)
+        return remembered(self, columns) if is_expression(columns) else self.value(columns)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise no_array(self)
@@ -251,7 +251,7 @@ class Objective:
             return cls((item,))
         if isinstance(item, Atom):
             return cls((Term(item, 1.0, item.target),))
-        if isinstance(item, cp.Expression) and term_of_expression:
+        if is_expression(item) and term_of_expression:
             return cls.of(term_of_expression[0](item))
         if callable(item) and not isinstance(item, type) and penalty_of_function:
             return cls.of(penalty_of_function[0](item))
@@ -272,7 +272,7 @@ class Objective:
     def __call__(self, z: Any) -> Any:
         """The sum as an expression if z is a CVXPY expression, else as a number."""
         columns = as_argument(z)
-        return remembered(self, columns) if isinstance(columns, cp.Expression) else self.value(columns)
+        return remembered(self, columns) if is_expression(columns) else self.value(columns)
 
     def _require_weights(self, remedy: str) -> None:
         for term in self.terms:

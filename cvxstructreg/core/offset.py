@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 if TYPE_CHECKING:
     from cvxstructreg.core.loss import Loss

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core import describe
@@ -17,6 +16,7 @@ from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.reductions.cvxpy_program import cvxpy_program, weights_of
 from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 if TYPE_CHECKING:
     from cvxstructreg.core.solution import Solution

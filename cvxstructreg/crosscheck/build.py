@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.crosscheck.recipe import Recipe
 from cvxstructreg.crosscheck.terms.usual import OPTIONS
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 #: The expressions of :data:`cvxstructreg.crosscheck.terms.composed.FORMS`.
 EXPRESSIONS = {

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.certificates.certificate import Certificate, from_multipliers
@@ -21,7 +20,8 @@ from cvxstructreg.expressions.cone_solver import ACCURACY
 from cvxstructreg.expressions.exact_powers import approximates, with_exact_powers
 from cvxstructreg.expressions.proved_minimum import ConeMultipliers, proved_minimum
 from cvxstructreg.numerics.arrays import Array
-from cvxstructreg.runtime.quiet import QuietProblem
+from cvxstructreg.runtime.lazy_cvxpy import cp
+from cvxstructreg.runtime.quiet_problem import QuietProblem
 
 #: Numbers in the data up to which a problem with terms of no known form is given to CVXPY first.
 SMALL = 50_000

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.objective import Term
@@ -15,6 +14,7 @@ from cvxstructreg.cvx.reading.layout import Layout
 from cvxstructreg.cvx.reading.refusal import UnrecognisedError, shown
 from cvxstructreg.expressions import FromExpression
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 #: A point may violate a constraint by this much and count as feasible.
 FEASIBLE = 1e-8

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-import cvxpy as cp
-
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.core.objective import Objective, Term
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 def leave_atoms_to_themselves() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.loss import Loss
@@ -21,6 +20,7 @@ from cvxstructreg.cvx.reading.maps import Picks, matrix
 from cvxstructreg.cvx.reading.pieces import Piece, Pieces
 from cvxstructreg.cvx.reading.refusal import UnrecognisedError, shown
 from cvxstructreg.penalties import Box
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 class Parts:
@@ -84,7 +84,7 @@ class Parts:
     ) -> PlainProblem:
         try:
             made = PlainProblem(Linear(design, intercept=bool(intercepts.size)), Objective(tuple(terms)))
-        except (ValueError, cp.SolverError, cp.DCPError) as error:
+        except (ValueError, ArithmeticError, cp.SolverError, cp.DCPError) as error:
             raise UnrecognisedError(f"{error}") from error
         made.cvxpy_problem, made.sign, made.constant = self.prob, self.sign, self.pieces.constant - raised
         made.bounds, made.layout, made.unit = self.bounds, self.layout, unit
@@ -100,7 +100,7 @@ class Parts:
         others = [term for term in terms if term not in smooth]
         try:
             term, raised = self.left.term(self.layout, columns, shape, others)
-        except (ValueError, TypeError, cp.SolverError) as error:
+        except (ValueError, TypeError, ArithmeticError, cp.SolverError) as error:
             raise UnrecognisedError(f"{self.left.first} has no known form: {error}") from error
         return [*smooth, term], raised
 

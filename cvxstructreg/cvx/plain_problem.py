@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.problem import Problem
@@ -14,6 +13,7 @@ from cvxstructreg.cvx.bounds import Bounds
 from cvxstructreg.cvx.reading.layout import Layout
 from cvxstructreg.expressions import FromExpression
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 class PlainProblem(Problem):

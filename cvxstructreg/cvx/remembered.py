@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import cvxpy as cp
-
 from cvxstructreg.cvx.reading.names import nonneg_wrap
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 class Remembered(nonneg_wrap):

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.certificates.certificate import Certificate
@@ -19,16 +18,16 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
 from cvxstructreg.cvx.bounds import InfeasibleBoundsError
 from cvxstructreg.cvx.by_cone_program import Answer, answer_of, is_small
-from cvxstructreg.cvx.operators import leave_atoms_to_themselves
 from cvxstructreg.cvx.plain_problem import PlainProblem
 from cvxstructreg.cvx.reading import names
+from cvxstructreg.cvx.registration import METHOD
 from cvxstructreg.cvx.remembered import Remembered
 from cvxstructreg.cvx.translation import parts_of, problem_of, problem_sign
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
-METHOD = "structreg"
 #: The statuses of CVXPY for those of this library; any other is "optimal_inaccurate".
-STATUSES = {"optimal": cp.OPTIMAL, "max_iter": cp.USER_LIMIT, "time_limit": cp.USER_LIMIT}
+STATUSES = {"optimal": "optimal", "max_iter": "user_limit", "time_limit": "user_limit"}
 #: The objective that CVXPY computes may differ by this, relative to the size of its parts.
 SAME_OBJECTIVE = 1e-7
 #: Arguments of ``cp.Problem.solve`` that have no meaning here.
@@ -208,9 +207,3 @@ def _remembered(e: Any) -> list[Any]:
     if isinstance(e, Remembered):
         return [e]
     return [atom for argument in e.args for atom in _remembered(argument)]
-
-
-def register() -> None:
-    """Make ``prob.solve(method="structreg")`` known to CVXPY, and sums and products of its expressions with atoms."""
-    cp.Problem.register_solve(METHOD, solve_structreg)
-    leave_atoms_to_themselves()

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.loss import Loss
@@ -23,6 +22,7 @@ from cvxstructreg.cvx.reading.maps import Picks, matrix, multiplied
 from cvxstructreg.cvx.reading.pieces import Piece, Pieces, pieces_of
 from cvxstructreg.cvx.reading.refusal import UnrecognisedError, shown
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 #: Eigenvalues of a quadratic form that count as zero, and as negative, relative to the largest.
 ZERO, NEGATIVE = 1e-14, 1e-9

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
@@ -18,6 +17,7 @@ from cvxstructreg.expressions.cones import Cones
 from cvxstructreg.expressions.exact_powers import with_exact_powers
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 #: Variables up to which dense matrices are made.
 MOST_DENSE = 1500

@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.expressions.cone_program import ConeProgram
 from cvxstructreg.expressions.dual_bound import DualBound
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 #: The shortest step of a prox, relative to the size of the point: shorter ones have no effect on it.
 SHORTEST = 1e-9

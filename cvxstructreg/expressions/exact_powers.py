@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import cvxpy as cp
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 def approximates(e: Any) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.atom import Atom
@@ -17,6 +16,7 @@ from cvxstructreg.expressions.given import GIVEN, with_formulas
 from cvxstructreg.expressions.of_variable import OfVariable
 from cvxstructreg.expressions.recognition import recognised
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 #: A minimum below minus this, relative to the value at zero, makes a function negative.
 NEGATIVE = 1e-7

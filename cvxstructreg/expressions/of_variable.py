@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import cvxpy as cp
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 class OfVariable:

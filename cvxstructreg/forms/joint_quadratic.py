@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.core.objective import Term
 from cvxstructreg.forms.composed_forms import PulledForm
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.core.checks import real_array
 from cvxstructreg.forms.quadratic_form import QuadraticForm
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 class QuadraticPenalty(Atom):

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.atom import freeze
 from cvxstructreg.core.loss import Loss, encode_binary
 from cvxstructreg.forms.shortfall import shortfall
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import cvxpy as cp
 import numpy as np
 from scipy.special import xlog1py, xlogy
 
@@ -14,6 +13,7 @@ from cvxstructreg.core.atom import freeze
 from cvxstructreg.core.loss import Loss, encode_multiclass
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 @dataclass(frozen=True, eq=False, repr=False)

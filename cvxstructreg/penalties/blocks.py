@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.block_norms import block_norms, row_squares
 from cvxstructreg.numerics.momentum import Momentum
 from cvxstructreg.runtime import deadline
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 @dataclass(frozen=True, eq=False, repr=False)

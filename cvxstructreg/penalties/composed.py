@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
@@ -19,6 +18,7 @@ from cvxstructreg.graphs.conversion import as_graph, is_graph_like
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.l1 import L1
 from cvxstructreg.penalties.quadratic import Quadratic
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 def compose(outer: Any, K: Any) -> Any:

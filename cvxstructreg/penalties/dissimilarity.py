@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
@@ -17,6 +16,7 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.l1 import L1
 from cvxstructreg.penalties.pairs.dead_zone import DeadZone, SquaredDeadZone
 from cvxstructreg.penalties.ridge import Ridge
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 @dataclass(frozen=True, eq=False, repr=False)

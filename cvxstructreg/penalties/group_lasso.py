@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +17,7 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.blocks import BlockNorms, fit_stack
 from cvxstructreg.penalties.column_blocks import ColumnBlockNorms
 from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 @dataclass(frozen=True, eq=False, repr=False)

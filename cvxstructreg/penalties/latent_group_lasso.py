@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -19,6 +18,7 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.blocks import BlockNorms, stack_steps
 from cvxstructreg.penalties.group_lasso import checked_groups
 from cvxstructreg.penalties.latent_shares import LatentShares
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 #: Numbers of proximal gradient steps after which Newton steps on the shares of the groups are tried.
 TRIES = (10, 20, 40, 80, 160, 320, 640, 1280, 2560)

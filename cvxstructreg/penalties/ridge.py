@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.forms.quadratic_form import QuadraticForm
 from cvxstructreg.forms.quadratic_penalty import QuadraticPenalty, checked_diagonal
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,14 +6,14 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.objective import Term
 from cvxstructreg.plots.canvas import axes_for, line_look
-from cvxstructreg.runtime.quiet import QuietProblem
+from cvxstructreg.runtime.lazy_cvxpy import cp
+from cvxstructreg.runtime.quiet_problem import QuietProblem
 
 #: Number of points of a curve, and of a conjugate that CVXPY computes.
 POINTS, FEWER_POINTS = 241, 49

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
@@ -13,6 +12,7 @@ from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.objective import Term
 from cvxstructreg.forms import joint_quadratic
 from cvxstructreg.reductions import sum_to_zero_program
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem

@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import cvxpy as cp
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
@@ -24,6 +23,7 @@ import scipy.sparse as sp
 from cvxstructreg.forms.quadratic_form import to_dense
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.semidefinite import PSD_ROUND_OFF, not_psd
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 if TYPE_CHECKING:
     from cvxstructreg.core.problem import Problem

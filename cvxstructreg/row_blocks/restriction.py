@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
@@ -25,6 +24,7 @@ from cvxstructreg.penalties.blocks import BlockNorms
 from cvxstructreg.penalties.box import Box
 from cvxstructreg.penalties.l1 import L1
 from cvxstructreg.penalties.latent_group_lasso import LatentGroupLasso
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 class RestrictedQuadratic(QuadraticPenalty):

@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.runtime.lazy_cvxpy import cp
 from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.iterate import SolverFailedError
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
@@ -23,8 +23,8 @@ SMALL = 50_000
 DOUBLINGS = 2
 #: Iterations before a solver can count as stalled: for the first solver, and for solvers that took over from another.
 PATIENCE, PATIENCE_NEXT = 1000, 200
-#: Exceptions that signal a numerical breakdown in a solver.
-NUMERICAL = (np.linalg.LinAlgError, ArithmeticError, SolverFailedError, cp.SolverError)
+#: Exceptions that signal a numerical breakdown in a solver, besides those of CVXPY.
+NUMERICAL = (np.linalg.LinAlgError, ArithmeticError, SolverFailedError)
 
 
 def is_small(problem: Problem) -> bool:
@@ -84,4 +84,5 @@ class Stall:
 def is_numerical(error: BaseException) -> bool:
     """Whether an exception signals a numerical breakdown of the solver rather than invalid input."""
     # SciPy raises a ValueError for NaN and infinite entries
-    return isinstance(error, NUMERICAL) or (isinstance(error, ValueError) and "infs or NaNs" in str(error))
+    infinite = isinstance(error, ValueError) and "infs or NaNs" in str(error)
+    return infinite or isinstance(error, (*NUMERICAL, cp.SolverError))

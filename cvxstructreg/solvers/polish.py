@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +22,7 @@ from cvxstructreg.core.solution import Record, Solution
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.reductions.cvxpy_program import cvxpy_program
 from cvxstructreg.runtime import deadline
-from cvxstructreg.runtime.quiet import QuietProblem
+from cvxstructreg.runtime.lazy_cvxpy import cp
 from cvxstructreg.solvers.reference import ACCURACIES, DEFAULTS, limit_option
 
 #: Weights of at most these sizes, relative to the largest weight, are tried as zeros.
@@ -90,6 +89,8 @@ def _patterns(problem: Problem, theta: Array, b: Array, dual: dict[int, Array]) 
 
 def _solved_with(problem: Problem, fixed: NDArray[np.bool_], theta: Array, name: str) -> tuple[Array, Array] | None:
     """Return the optimal weights and intercepts with these weights fixed at zero or at their bound."""
+    from cvxstructreg.runtime.quiet_problem import QuietProblem  # imports CVXPY
+
     values = _values(problem, theta)
     form = cvxpy_program(problem)
     rows, columns = np.nonzero(fixed)

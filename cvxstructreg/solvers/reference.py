@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.certificates.null_point import PERFECT, null_point
@@ -20,7 +19,7 @@ from cvxstructreg.reductions.kernel_to_linear import KernelToLinear
 from cvxstructreg.reductions.reduction import Point, Reduction, reduced
 from cvxstructreg.reductions.sum_to_zero_program import row_coordinates
 from cvxstructreg.runtime import deadline
-from cvxstructreg.runtime.quiet import QuietProblem
+from cvxstructreg.runtime.lazy_cvxpy import cp
 from cvxstructreg.solvers.iterate import Iterate, SolverFailedError
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
@@ -93,6 +92,8 @@ class _Program:
     """The CVXPY form of a problem, with its objective divided by a unit."""
 
     def __init__(self, problem: Problem, reduction: Reduction, unit: float, name: str) -> None:
+        from cvxstructreg.runtime.quiet_problem import QuietProblem  # imports CVXPY
+
         self.problem, self.reduction, self.unit, self.name = problem, reduction, unit, name
         self.form = form = cvxpy_program(reduction.problem, copies=True)
         objective = cp.Minimize(form.program.objective.args[0] / unit)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.atom import Atom
@@ -12,6 +11,7 @@ from cvxstructreg.core.objective import Term
 from cvxstructreg.forms import centred_hinge
 from cvxstructreg.forms.quadratic_form import QuadraticForm, to_dense
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy_cvxpy import cp
 from cvxstructreg.testing.probe import STEPS, Probe
 
 

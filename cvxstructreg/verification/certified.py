@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.certificates.certificate import Certificate, certify_point
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy_cvxpy import cp
 from cvxstructreg.runtime.quiet import muted
 from cvxstructreg.solvers import InaccurateWarning, registry, solve
 from cvxstructreg.verification.given import GivenWeights, checked_problem, given_weights

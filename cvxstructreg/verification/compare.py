@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.certificates.certificate import Certificate, certify_point, objective_scale, tightened
@@ -14,6 +13,7 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
 from cvxstructreg.cvx import PlainProblem
 from cvxstructreg.runtime import deadline
+from cvxstructreg.runtime.lazy_cvxpy import cp
 from cvxstructreg.runtime.quiet import muted
 from cvxstructreg.solvers import InaccurateWarning, registry, solve
 from cvxstructreg.solvers.reference import NAME as REFERENCE

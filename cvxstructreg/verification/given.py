@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
 from cvxstructreg.cvx import PlainProblem, from_cvxpy
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy_cvxpy import cp, is_expression
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ def _is_pair(given: Any) -> bool:
 
 
 def _value_of(given: Any, name: str) -> Any:
-    if not isinstance(given, cp.Expression):
+    if not is_expression(given):
         return given
     if given.value is None:
         raise ValueError(f"{name} is the CVXPY expression {given}, which has no value; solve its problem first")

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
@@ -29,6 +28,7 @@ from cvxstructreg.cvx.reading.maps import (
 from cvxstructreg.cvx.reading.maps import matrix as as_matrix
 from cvxstructreg.cvx.reading.refusal import UnrecognisedError, shown
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 #: An affine function without a rule here is applied to unit vectors, up to this many.
 MOST_UNITS = 2000

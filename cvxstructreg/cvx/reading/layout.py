@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
@@ -12,6 +11,7 @@ from cvxstructreg.cvx.reading.affine import Affine
 from cvxstructreg.cvx.reading.maps import Picks, ScaledRows, joined, matrix
 from cvxstructreg.cvx.reading.refusal import UnrecognisedError
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 #: Attributes of variables that become bounds.
 BOUNDING = {"nonneg", "nonpos", "bounds", "pos", "neg"}

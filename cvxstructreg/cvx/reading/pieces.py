@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
@@ -22,6 +21,7 @@ from cvxstructreg.cvx.reading.refusal import UnrecognisedError, shown
 from cvxstructreg.cvx.remembered import Remembered
 from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 @dataclass(frozen=True, eq=False)

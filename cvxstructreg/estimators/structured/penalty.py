@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
-import cvxpy as cp
-
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.core.objective import Objective, Term
 from cvxstructreg.estimators.alignment import Columns, aligned_graph, aligned_groups
@@ -16,6 +14,7 @@ from cvxstructreg.expressions import FromExpression
 from cvxstructreg.graphs import Graph
 from cvxstructreg.groups import Groups
 from cvxstructreg.penalties import Ridge
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 def penalty_terms(penalty: Any, columns: Columns) -> list[Term]:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import cvxpy as cp
 import numpy as np
 from scipy.special import wrightomega, xlog1py
 
 from cvxstructreg.losses.log_link.base import LARGEST_EXPONENT, LogLinkLoss, over_weights
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import cvxpy as cp
 import numpy as np
 from scipy.special import wrightomega, xlog1py, xlogy
 
@@ -15,6 +14,7 @@ from cvxstructreg.core.checks import real_array
 from cvxstructreg.losses.log_link.base import LARGEST_EXPONENT, LogLinkLoss, over_weights, safe_exp
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 @dataclass(frozen=True, eq=False, repr=False)

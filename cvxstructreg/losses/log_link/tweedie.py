@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-import cvxpy as cp
 import numpy as np
 from scipy.special import wrightomega, xlogy
 
@@ -16,6 +15,7 @@ from cvxstructreg.losses.log_link.base import LARGEST_EXPONENT, LogLinkLoss, ove
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.monotone_root import increasing_root
 from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 @dataclass(frozen=True, eq=False, repr=False)

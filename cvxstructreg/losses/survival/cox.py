@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import xlogy
@@ -16,6 +15,7 @@ from cvxstructreg.core.loss import Loss
 from cvxstructreg.losses.survival.risk_sets import RiskSets
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.monotone_root import increasing_root
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 #: The largest relative error of the sums of a dual point that is round-off.
 ROUND_OFF = 1e-12

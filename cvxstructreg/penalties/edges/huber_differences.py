@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
@@ -18,6 +17,7 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.composed import differences
 from cvxstructreg.penalties.fused_lasso import FusedLasso
 from cvxstructreg.penalties.huber_penalty import HuberPenalty
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 @dataclass(frozen=True, eq=False, repr=False)

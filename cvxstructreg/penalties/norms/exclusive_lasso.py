@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
@@ -17,6 +16,7 @@ from cvxstructreg.groups import Groups
 from cvxstructreg.groups.conversion import OnGroups
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.group_lasso import checked_groups
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 @dataclass(frozen=True, eq=False, repr=False)

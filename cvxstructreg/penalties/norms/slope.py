@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import cvxpy as cp
 import numpy as np
-import scipy.optimize
 import scipy.special
 
 from cvxstructreg.core.atom import Atom, freeze
 from cvxstructreg.core.checks import checked_count, real_array, real_number
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,9 +113,11 @@ class SLOPE(Atom):
         return np.column_stack([self._prox_of_column(column, t) for column in v.T])
 
     def _prox_of_column(self, v: Array, t: float) -> Array:
+        from scipy.optimize import isotonic_regression  # slow to import
+
         size = np.abs(v)
         order = np.argsort(-size, kind="stable")
-        pooled = scipy.optimize.isotonic_regression(size[order] - t * self.weights, increasing=False).x
+        pooled = isotonic_regression(size[order] - t * self.weights, increasing=False).x
         out = np.empty_like(v)
         out[order] = np.maximum(pooled, 0.0)
         return np.copysign(out, v)
