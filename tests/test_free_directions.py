@@ -54,3 +54,13 @@ def test_a_map_of_zeros_takes_no_part_of_the_dual_point():
     nothing = csr.compose(csr.HuberPenalty(), np.zeros((3, 2)))
     problem = csr.Problem(csr.Linear(X), csr.MulticlassHinge(np.arange(12) % 3) + nothing + 0.1 * csr.L1())
     assert problem.solve("admm", tol=1e-4, max_iter=2000).status == "optimal"
+
+
+def test_isotropic_total_variation_leaves_exact_constants_free():
+    """Inexact ones would differ from the intercept by round-off, along which weights seem to be able to go far."""
+    model = csr.Linear(np.eye(30), intercept=True)
+    problem = csr.Problem(model, csr.Squared(np.arange(30.0)) + csr.TotalVariation((5, 6)))
+    theta = np.zeros((30, 1))
+    (direction,) = free_directions(problem.normal_form, theta).T
+    assert np.all(direction == direction[0])
+    assert not free_reach(problem.normal_form, theta).any()

@@ -71,10 +71,10 @@ def _components(parts: NormalForm) -> NDArray[np.int64] | None:
     known = parts.__dict__
     if "_components" not in known:
         known["_components"] = None
-        matrices = [piece.K for piece in parts.weight_pieces]
-        if matrices and not parts.weight_forms and all(_has_differences(K) for K in matrices):
+        pieces = parts.weight_pieces
+        if pieces and not parts.weight_forms and all(p.atom.flat() is None and _has_differences(p.K) for p in pieces):
             d = parts.model.n_weights
-            pairs = np.concatenate([sp.csr_array(K).indices.reshape(-1, 2) for K in matrices])
+            pairs = np.concatenate([sp.csr_array(piece.K).indices.reshape(-1, 2) for piece in pieces])
             graph = sp.csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(d, d))
             known["_components"] = connected_components(graph, directed=False)[1]
     found: NDArray[np.int64] | None = known["_components"]
@@ -82,11 +82,11 @@ def _components(parts: NormalForm) -> NDArray[np.int64] | None:
 
 
 def _has_differences(K: object) -> bool:
-    """Whether every row is c (w_i - w_j) with c != 0."""
+    """Whether every row is c (w_i - w_j) with c != 0, or empty."""
     if not sp.issparse(K):
         return False
     rows = sp.csr_array(K)
-    if not rows.shape[0] or np.any(np.diff(rows.indptr) != 2):
+    if not rows.nnz or not np.isin(np.diff(rows.indptr), (0, 2)).all():
         return False
     values = rows.data.reshape(-1, 2)
     return bool(np.all(values[:, 0] == -values[:, 1]) and np.all(values[:, 0] != 0))
