@@ -16,9 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from cvxstructreg import Graph, GridEdgeWarning, estimators
-from cvxstructreg.estimators import folds
 from cvxstructreg.estimators.cross_validation import chosen_index
 from cvxstructreg.paths import Path
+from cvxstructreg.runtime import processes
 
 pytestmark = pytest.mark.filterwarnings("ignore::cvxstructreg.GridEdgeWarning")  # the grids are short
 
@@ -79,7 +79,7 @@ def test_equal_to_a_loop_by_hand(name):
 
 
 def test_two_workers_agree_with_one(monkeypatch):
-    monkeypatch.setattr(folds, "WORTHWHILE", 0.0)
+    monkeypatch.setattr(processes, "worth_processes", lambda *work: True)
     for name in CASES:  # in one test, which starts the two processes once
         X, y = data(name)
         one, two = tuned(name).fit(X, y), tuned(name, n_jobs=2).fit(X, y)

@@ -1,18 +1,20 @@
 """Cross-validation over ratios and strengths: by hand, choices at the edge, several processes, generic penalties."""
 
+import multiprocessing
 import warnings
-from types import SimpleNamespace
 
 import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from estimator_cases import GRAPH, GROUPS
+from joblib.externals.loky import get_reusable_executor
 from sklearn.model_selection import KFold
 
 import cvxstructreg as csr
 from cvxstructreg.estimators import folds
 from cvxstructreg.estimators.linear import TrainingData
+from cvxstructreg.runtime import processes
 
 CASES = {
     "FeatureNetworkClassifier": ({"graph": GRAPH}, ("alpha", "beta")),
@@ -58,37 +60,58 @@ def test_every_ratio_has_its_path(name):
 
 
 @quiet
-def test_processes_agree_and_are_not_started_for_short_paths(monkeypatch):
+def test_processes_agree_and_none_is_started_for_short_paths(monkeypatch):
     X, y = data(False)
     arguments = {"groups": GROUPS, "ratios": [0.1, 1.0], "n_strengths": 3, "cv": 3}
     serial = csr.GroupLassoClassifierCV(**arguments).fit(X, y)
-    started = []
-    original = folds.Parallel
-    monkeypatch.setattr(folds, "Parallel", lambda n_jobs, **how: started.append(n_jobs) or original(n_jobs, **how))
+    get_reusable_executor().shutdown(wait=True)
+    before = children()
     short = csr.GroupLassoClassifierCV(**arguments, n_jobs=2).fit(X, y)
-    assert started == [1]
-    monkeypatch.setattr(folds, "WORTHWHILE", 0.0)
+    assert children() == before
+    monkeypatch.setattr(processes, "worth_processes", lambda *work: True)
     parallel = csr.GroupLassoClassifierCV(**arguments, n_jobs=2).fit(X, y)
-    assert started == [1, 2]
+    assert len(children() - before) >= 2
     for model in (short, parallel):
         np.testing.assert_allclose(model.ratio_scores_, serial.ratio_scores_, rtol=1e-9)
 
 
+def children():
+    """The processes that this one has started."""
+    return {process.pid for process in multiprocessing.active_children()}
+
+
 @quiet
-@pytest.mark.parametrize("clock, used, jobs", [(100.0, 0.1, 1), (0.1, 100.0, 1), (2.9, 2.9, 1), (3.1, 3.1, 2)])
-def test_processes_start_where_they_save_more_than_their_start(clock, used, jobs, monkeypatch):
-    """Of five tasks, two processes save the time of two: at 3 seconds each as much as their start takes."""
-    turns = {"perf_counter": iter([0.0, clock]), "process_time": iter([0.0, used])}
-    fake = SimpleNamespace(**{name: lambda turn=turn: next(turn) for name, turn in turns.items()})
+@pytest.mark.parametrize(
+    ("seconds", "idle", "jobs"), [(4.5, 4.5, 1), (4.9, 4.9, 2), (50.0, 0.0, 1), (4.5, np.inf, 1), (4.9, np.inf, 2)]
+)
+def test_the_first_task_tells_whether_processes_start(seconds, idle, jobs, monkeypatch):
+    """Of five tasks, two processes do three: 3.5 + 3 t < 0.75 * 5 t if t > 4.7 s. One free processor saves nothing."""
+    moments = iter([processes.Moment(0.0, 0.0, 0.0, 0.0), processes.Moment(seconds, seconds, 0.0, idle)])
     started = []
     original = folds.Parallel
     monkeypatch.setattr(folds, "Parallel", lambda n_jobs, **how: started.append(n_jobs) or original(1, **how))
     monkeypatch.setattr(folds, "effective_n_jobs", lambda n_jobs: n_jobs)
-    monkeypatch.setattr(folds, "time", fake)
-    monkeypatch.setattr(folds.compiling, "seconds", lambda: 0.0)
+    monkeypatch.setattr(processes.Moment, "now", classmethod(lambda cls: next(moments)))
+    monkeypatch.setattr(processes, "_pool", {})
     X, y = data(False)
     csr.GroupLassoClassifierCV(GROUPS, ratios=[0.1, 1.0], n_strengths=3, cv=3, n_jobs=2).fit(X, y)
-    assert started == [jobs] and folds.WORTHWHILE == 6.0
+    assert started == [jobs]
+    assert processes.start_of(2) == (processes.RUNNING if jobs == 2 else processes.START)
+
+
+def test_the_work_of_a_task_is_told_without_compilation_and_waiting(monkeypatch):
+    start = processes.Moment(0.0, 0.0, 0.0, 0.0)
+    for end, expected in [
+        ((2.0, 2.0, 0.5, 2.0), (1.5, 1.5, 2.0)),
+        ((4.0, 2.0, 0.0, 0.0), (2.0, 2.0, 0.5)),  # it waited
+        ((2.0, 4.0, 0.0, 0.0), (2.0, 4.0, 2.0)),  # two threads
+    ]:
+        monkeypatch.setattr(processes.Moment, "now", classmethod(lambda cls, end=end: cls(*end)))
+        assert processes.Work.since(start) == pytest.approx(expected)
+    two_threads = processes.Work(50.0, 100.0, free=2.0)
+    assert not processes.worth_processes(two_threads, 14, jobs=2)
+    assert processes.worth_processes(two_threads, 14, jobs=8) is False
+    assert processes.worth_processes(processes.Work(50.0, 50.0, free=float("nan")), 14, jobs=2)
 
 
 def test_choices_at_the_edge_warn():

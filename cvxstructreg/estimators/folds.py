@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,15 +13,11 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from cvxstructreg.certificates.certificate import Certificate
 from cvxstructreg.paths.warm_path import follow
-from cvxstructreg.runtime import compiling
+from cvxstructreg.runtime import processes
 
 if TYPE_CHECKING:
     from cvxstructreg.estimators.cross_validation import CrossValidated
     from cvxstructreg.estimators.linear import Matrix, TrainingData
-
-#: New processes are started only if they save at least this many seconds: they import the library and load its
-#: compiled loops first.
-WORTHWHILE = 6.0
 
 
 class Fold(NamedTuple):
@@ -49,37 +44,26 @@ class Task(NamedTuple):
 def run_tasks(tasks: Sequence[Task], scorer: Any, weighted: bool, n_jobs: int | None, verbose: bool) -> list[Fold]:
     """Return the results of all tasks, in order.
 
-    With several jobs, the first task runs here. If the others would take no longer than it takes to start processes,
-    they run here too.
+    With several jobs, the first task runs here. The others run here too, unless processes are clearly faster (see
+    :mod:`~cvxstructreg.runtime.processes`).
     """
     folds: list[Fold] = []
-    jobs_of_rest: int | None = 1
     jobs = 1 if len(tasks) < 3 else min(effective_n_jobs(n_jobs), len(tasks))
+    apart = False
     if jobs > 1:
-        start, used, compiled = time.perf_counter(), time.process_time(), compiling.seconds()
+        start = processes.Moment.now()
         folds.append(run_task(tasks[0], scorer, weighted))
-        # on a busy machine the clock runs on while this process waits; more processes would wait as well
-        seconds = min(time.perf_counter() - start, time.process_time() - used) - (compiling.seconds() - compiled)
-        jobs_of_rest = n_jobs if worth_processes(seconds, len(tasks) - 1, jobs) else 1
+        work = processes.Work.since(start)
+        apart = processes.worth_processes(work, len(tasks) - 1, jobs, processes.start_of(jobs))
     rest = (delayed(run_task)(task, scorer, weighted) for task in tasks[len(folds) :])
-    for fold in Parallel(n_jobs=jobs_of_rest, return_as="generator")(rest):
+    for fold in Parallel(n_jobs=n_jobs if apart else 1, return_as="generator")(rest):
         folds.append(fold)
         if verbose:
             end = "\n" if len(folds) == len(tasks) else ""
             print(f"\r{len(folds)}/{len(tasks)} folds ", end=end, file=sys.stderr, flush=True)
+    if apart:
+        processes.remember(jobs)
     return folds
-
-
-def worth_processes(seconds: float, n_tasks: int, jobs: int) -> bool:
-    """Whether processes save more than their start on tasks that take so many seconds each.
-
-    Examples
-    --------
-    >>> worth_processes(0.5, 14, jobs=2), worth_processes(2.0, 14, jobs=2)
-    (False, True)
-    """
-    rounds = -(-n_tasks // jobs)
-    return seconds * (n_tasks - rounds) > WORTHWHILE
 
 
 def run_task(task: Task, scorer: Any, weighted: bool) -> Fold:
