@@ -4,17 +4,13 @@ A path is compared with the hardest of its points, solved alone from zero; both 
 problem. The cross-validation of the sentence regularizer is compared with one fit of the paper's ADMM (100 iterations)
 at the chosen strength. Only the CPU time of this process is measured, so folds run one after the other. Compared runs
 take turns.
-
-``path_parallel`` is measured by the clock: the cross-validation of overlapping groups on generated data over three
-ratios and five folds, in one process and with ``n_jobs=2``, large data once. That time includes the start of the
-processes. On the small data the library starts none.
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import data
@@ -106,41 +102,9 @@ def cross_validation() -> list[Result]:
     return results
 
 
-def by_clock(run: Callable[[], Any]) -> tuple[Any, float]:
-    """The result and its seconds by the clock."""
-    began = time.perf_counter()
-    result = run()
-    return result, time.perf_counter() - began
-
-
-def parallel() -> Iterator[Result]:
-    """Three ratios and five folds in one process and in two, by the clock."""
-    section, jobs = "cross-validation in processes, by the clock", (1, 2)
-    for n, d, points, turns, target in ((4000, 800, 20, 1, "two jobs < one"), (200, 60, 10, 2, "two jobs <= one")):
-        rng = np.random.default_rng(0)
-        X = rng.normal(size=(n, d))
-        y = (X[:, :20] @ rng.normal(size=20) + 2.0 * rng.logistic(size=n) > 0).astype(int)
-        groups = csr.Groups([range(i, min(i + 8, d)) for i in range(0, d - 2, 5)], n_features=d)
-        how: dict[str, Any] = {"n_strengths": points, "ratios": [0.1, 0.5, 2.0], "cv": 5}
-        times: dict[int, list[float]] = {number: [] for number in jobs}
-        gap = 0.0
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a choice at the edge of the grid
-            for _ in range(turns):
-                for number in jobs:
-                    estimator = GroupLassoClassifierCV(groups, n_jobs=number, **how)
-                    model, seconds = by_clock(lambda model=estimator, X=X, y=y: model.fit(X, y))  # type: ignore[misc]
-                    times[number].append(seconds)
-                    gap = max(gap, float(model.path_.gaps.max()))
-        for number, taken in times.items():
-            work, name = f"{n:,} x {d}, 15 paths of {points} points", f"n_jobs={number}"
-            yield Result(section, work, name, taken[-1], taken[0], gap, target if number == 1 else "")
-
-
 SECTIONS = {
     "path_elastic_net": elastic_net,
     "path_sentences": sentences,
     "path_cross_validation": cross_validation,
 }
 NEED_NEWSGROUPS = set(SECTIONS)
-SECTIONS["path_parallel"] = parallel

@@ -33,6 +33,7 @@ import manifold
 import multiclass
 import network
 import off_the_track
+import parallel_folds
 import paths
 import plain_cvxpy
 import prototype
@@ -46,6 +47,7 @@ SECTIONS: dict[str, Callable[[], Iterable[Result]]] = {
     **groups.SECTIONS,
     **group_peers.SECTIONS,
     **paths.SECTIONS,
+    **parallel_folds.SECTIONS,
     **prototype.SECTIONS,
     **first_use.SECTIONS,
     **off_the_track.SECTIONS,

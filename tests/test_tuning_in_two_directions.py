@@ -82,11 +82,20 @@ def children():
 
 @quiet
 @pytest.mark.parametrize(
-    ("seconds", "idle", "jobs"), [(4.5, 4.5, 1), (4.9, 4.9, 2), (50.0, 0.0, 1), (4.5, np.inf, 1), (4.9, np.inf, 2)]
+    ("clock", "seconds", "idle", "jobs"),
+    [
+        *[(4.5, 4.5, 4.5, 1), (4.9, 4.9, 4.9, 2), (4.5, 4.5, np.inf, 1), (4.9, 4.9, np.inf, 2)],
+        *[(50.0, 50.0, 0.0, 1), (12.0, 6.0, 0.0, 1), (16.0, 8.0, 0.0, 2)],
+    ],
 )
-def test_the_first_task_tells_whether_processes_start(seconds, idle, jobs, monkeypatch):
-    """Of five tasks, two processes do three: 3.5 + 3 t < 0.75 * 5 t if t > 4.7 s. One free processor saves nothing."""
-    moments = iter([processes.Moment(0.0, 0.0, 0.0, 0.0), processes.Moment(seconds, seconds, 0.0, idle)])
+def test_the_first_task_tells_whether_processes_start(clock, seconds, idle, jobs, monkeypatch):
+    """Of five tasks, two processes do three: 3.5 + 3 t < 0.75 * 5 t if t > 4.7 s.
+
+    If no processor is idle, two processes get a larger share than one: 4 / 3 times if nothing waits, 8 / 5 times if
+    half of the time is waiting (4.4 + 3.1 t < 3.75 t if t > 7).
+    """
+    monkeypatch.setattr(processes.os, "cpu_count", lambda: 2)
+    moments = iter([processes.Moment(0.0, 0.0, 0.0, 0.0), processes.Moment(clock, seconds, 0.0, idle)])
     started = []
     original = folds.Parallel
     monkeypatch.setattr(folds, "Parallel", lambda n_jobs, **how: started.append(n_jobs) or original(1, **how))
@@ -100,18 +109,18 @@ def test_the_first_task_tells_whether_processes_start(seconds, idle, jobs, monke
 
 
 def test_the_work_of_a_task_is_told_without_compilation_and_waiting(monkeypatch):
+    monkeypatch.setattr(processes.os, "cpu_count", lambda: 2)
     start = processes.Moment(0.0, 0.0, 0.0, 0.0)
-    for end, expected in [
-        ((2.0, 2.0, 0.5, 2.0), (1.5, 1.5, 2.0)),
-        ((4.0, 2.0, 0.0, 0.0), (2.0, 2.0, 0.5)),  # it waited
-        ((2.0, 4.0, 0.0, 0.0), (2.0, 4.0, 2.0)),  # two threads
+    for end, expected, speed in [
+        ((2.0, 2.0, 0.5, 2.0), (1.5, 1.5, 1.0, 1.0), 2.0),
+        ((4.0, 2.0, 0.0, 0.0), (2.0, 2.0, 0.5, 0.0), 8 / 5),  # it waited
+        ((2.0, 4.0, 0.0, 0.0), (2.0, 4.0, 2.0, 0.0), 2.0),  # two threads
     ]:
         monkeypatch.setattr(processes.Moment, "now", classmethod(lambda cls, end=end: cls(*end)))
-        assert processes.Work.since(start) == pytest.approx(expected)
-    two_threads = processes.Work(50.0, 100.0, free=2.0)
-    assert not processes.worth_processes(two_threads, 14, jobs=2)
-    assert processes.worth_processes(two_threads, 14, jobs=8) is False
-    assert processes.worth_processes(processes.Work(50.0, 50.0, free=float("nan")), 14, jobs=2)
+        work = processes.Work.since(start)
+        assert work == pytest.approx(expected)
+        assert work.speed(2) == pytest.approx(speed)
+    assert not processes.worth_processes(processes.Work(50.0, 100.0), 14, jobs=2)  # two threads did the first task
 
 
 def test_choices_at_the_edge_warn():

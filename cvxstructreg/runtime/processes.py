@@ -39,26 +39,38 @@ class Moment(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A task that was done here: its seconds, those of a process with one thread, and the number of free processors.
+    """A task that was done here: its seconds, and those that a process with one thread needs.
 
-    Free are the processors that were idle meanwhile, and those that this process used.
+    ``own`` and ``idle`` are the numbers of processors that this process used, and that nothing used meanwhile.
     """
 
     here: float
     there: float
-    free: float
+    own: float = 1.0
+    idle: float = float("inf")
 
     @classmethod
     def since(cls, start: Moment) -> Self:
-        """Measure the work since a moment, without compilation.
-
-        On a busy machine the clock runs on while this process waits; more processes would wait as well.
-        """
+        """Measure the work since a moment, without compilation and without waiting for a processor."""
         end = Moment.now()
-        clock, used = end.clock - start.clock, end.used - start.used
+        clock, used = max(end.clock - start.clock, 1e-9), end.used - start.used
         compiled = end.compiled - start.compiled
-        free = (end.idle - start.idle + used) / clock if clock > 0 else 1.0
-        return cls(max(min(clock, used) - compiled, 0.0), max(used - compiled, 0.0), free)
+        idle = (end.idle - start.idle) / clock if end.idle < float("inf") else float("inf")
+        return cls(max(min(clock, used) - compiled, 0.0), max(used - compiled, 0.0), used / clock, idle)
+
+    def speed(self, jobs: int) -> float:
+        """How many times as many processor seconds so many processes get as one: idle processors, or a fair share.
+
+        A process that gets the part s of one of p busy processors competes with p / s - 1 others. Then each of J
+        processes gets p / (p / s + J - 1).
+
+        Examples
+        --------
+        >>> Work(1.0, 1.0, own=1.0, idle=3.0).speed(2)
+        2.0
+        """
+        shared = jobs / (1.0 + min(self.own, 1.0) * (jobs - 1) / (os.cpu_count() or 1))
+        return max(1.0, min(float(jobs), max(self.own, 1.0) + self.idle), shared)
 
 
 def idle_seconds() -> float:
@@ -81,15 +93,14 @@ def worth_processes(work: Work, n_tasks: int, jobs: int, start: float = START) -
 
     Examples
     --------
-    >>> idle = Work(0.5, 0.5, free=2.0)
-    >>> worth_processes(idle, 14, jobs=2), worth_processes(idle, 14, jobs=2, start=0.2)
+    >>> worth_processes(Work(0.5, 0.5), 14, jobs=2), worth_processes(Work(2.0, 2.0), 14, jobs=2)
     (False, True)
-    >>> worth_processes(Work(2.0, 2.0, free=2.0), 14, jobs=2), worth_processes(Work(2.0, 2.0, free=1.0), 14, jobs=2)
-    (True, False)
+    >>> worth_processes(Work(0.5, 0.5), 14, jobs=2, start=0.2)  # the processes run already
+    True
     """
-    free = max(1.0, min(work.free, jobs)) if work.free == work.free else float(jobs)  # infinity - infinity: not told
-    rounds = max(-(-n_tasks // jobs), n_tasks / free)
-    return start * jobs / free + work.there * rounds < PART * work.here * n_tasks
+    speed = work.speed(jobs)
+    rounds = max(-(-n_tasks // jobs), n_tasks / speed)
+    return start * jobs / speed + work.there * rounds < PART * work.here * n_tasks
 
 
 def start_of(jobs: int) -> float:
