@@ -12,7 +12,8 @@ from disjoint_group_problems import data
 
 import cvxstructreg as csr
 from cvxstructreg.solvers.groups import group_descent, plain_group_descent
-from cvxstructreg.solvers.groups.block_model import Surface
+from cvxstructreg.solvers.groups.block_model import BlockModel, Surface
+from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.lasso.working_set import as_columns
 
 
@@ -38,9 +39,15 @@ def _rows(rng, n, k):
     return (q[:, 0], np.zeros(0), np.linalg.inv(between)) if k == 1 else (q, q.copy(), np.linalg.inv(between))
 
 
+def _separate_outputs(hess):
+    """The same Hessians without their off-diagonal parts: outputs that do not interact."""
+    direct, root, _ = hess
+    return direct, root[:0].copy(), np.diag(1.0 / direct.sum(axis=0))
+
+
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("k", [1, 3])
-def test_compiled_passes_are_those_of_numpy(k, sparse):
+@pytest.mark.parametrize(("k", "separate"), [(1, False), (2, True), (3, False), (3, True), (4, False), (4, True)])
+def test_compiled_passes_are_those_of_numpy(k, separate, sparse):
     from cvxstructreg.solvers.groups import compiled_group_descent as compiled
 
     rng = np.random.default_rng(26)
@@ -49,6 +56,7 @@ def test_compiled_passes_are_those_of_numpy(k, sparse):
     dense[:, 1] = dense[:, 0]  # a block whose diagonal says too little
     X = as_columns(sp.csc_array(dense) if sparse else np.asfortranarray(dense))
     layout, hess = _layout(rng, [0, 1, 4, 8, 9], k, d), _rows(rng, n, k)
+    hess = _separate_outputs(hess) if separate else hess
     chosen = np.array([0, 1, 2, 3])
     B = rng.normal(size=(4, d))
     matrix = sp.csr_array(B.T @ B)
@@ -155,3 +163,24 @@ def test_products_by_blas_are_those_by_columns(monkeypatch):
     surface.columns = None
     for one, other in zip(by_blas, surface.product(p), strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-10 * np.abs(other).max())
+
+
+def test_the_preconditioner_of_jumps_is_the_inverse_of_the_blocks():
+    """D + c (I - u u') / ||w_g|| of every group, for the weights away from kinks."""
+    rng = np.random.default_rng(28)
+    X, targets = data(rng, n=30, d=6), rng.normal(size=(30, 2))
+    penalty = 0.5 * csr.L1() + 2.0 * csr.GroupLasso(csr.Groups([[0, 1], [2], [3, 4]], n_features=6))
+    problem = csr.Problem(csr.Linear(X), csr.MultiTask(targets) + penalty)
+    state = group_descent.State(problem, Iterate(rng.normal(size=(6, 2)), np.zeros(2)))
+    state.w[1] = 0.0
+    state.columns.need(np.arange(6))
+    chosen = np.arange(state.blocks.radii.size)
+    model = BlockModel(state.given, chosen, state.hess(), state.g, state.w, state.Qw)
+    surface = Surface(model, chosen)
+    blocks = np.diag(np.where(surface.kept, state.given.curvature[surface.flat] + surface.pull, 1.0))
+    same = surface.part.group[:, None] == surface.part.group
+    unit = np.where(surface.kept, surface.unit, 0.0)
+    blocks -= np.where(same, surface.pull[:, None] * np.outer(unit, unit), 0.0)
+    residual = np.where(surface.kept, rng.normal(size=12), 0.0)
+    np.testing.assert_allclose(blocks @ surface.preconditioned(residual), residual, atol=1e-10)
+    assert not surface.kept.all() and surface.pull.any()

@@ -105,8 +105,8 @@ class BlockModel:
     def bent(self, scores: Array) -> Array:
         """H times scores."""
         direct, root, _ = self.hess
-        if self.k == 1:
-            return direct * scores
+        if not len(root):
+            return np.asarray(direct * scores)
         return np.asarray(direct * scores - root * np.sum(root * scores, axis=1, keepdims=True))
 
     def change(self) -> tuple[Array, Array]:
@@ -142,6 +142,9 @@ class Surface:
         self.smooth = self._pulled(model.r, model.total) + model.Qw[flat]
         self.slope = np.where(self.kept, part.subgradient(self.v, self.smooth), 0.0)
         self.diagonal = np.where(self.kept, curvature + self.pull * np.maximum(1.0 - self.unit**2, 0.0), 1.0)
+        self.held = np.where(self.kept, curvature + self.pull, 1.0)
+        self.along = np.where(self.kept, self.unit / self.held, 0.0)
+        self.gain = ratio(self.pull, np.maximum(1.0 - self.pull * part.sums(self.unit * self.along)[part.group], FLAT))
 
     def _pulled(self, r: Array, total: Array) -> Array:
         """X'r on these weights after minimising over the intercepts; ``total`` is the sum of r over the rows."""
@@ -185,10 +188,17 @@ class Surface:
         found += self.pull * (p - self.unit * self.part.sums(self.unit * p)[self.part.group])
         return np.where(self.kept, found, 0.0), scores
 
+    def preconditioned(self, residual: Array) -> Array:
+        """The residual times the inverse of D + c (I - u u') / ||w_g|| in each group, D the diagonal of the losses.
+
+        By the formula of Sherman and Morrison, with the diagonal matrix E = D + c / ||w_g||.
+        """
+        return residual / self.held + self.gain * self.part.sums(self.along * residual)[self.part.group] * self.along
+
     def newton_step(self, tol: float) -> tuple[Array, Array]:
-        """The step p and X p, by conjugate gradients with a diagonal preconditioner."""
+        """The step p and X p, by conjugate gradients, preconditioned by the diagonal and the norms."""
         step, residual, scores = np.zeros_like(self.v), -self.slope, np.zeros_like(self.model.r)
-        direction = residual / self.diagonal
+        direction = self.preconditioned(residual)
         energy = float(residual @ direction)
         for _ in range(MOST_CG):
             product, image = self.product(direction)
@@ -200,8 +210,9 @@ class Surface:
             residual = residual - (energy / bend) * product
             if self.error(residual) <= tol or deadline.passed():
                 break
-            before, energy = energy, float(residual @ (residual / self.diagonal))
-            direction = residual / self.diagonal + (energy / before) * direction
+            better = self.preconditioned(residual)
+            before, energy = energy, float(residual @ better)
+            direction = better + (energy / before) * direction
         return step, scores
 
 

@@ -6,7 +6,8 @@ one for each output, at positions p k, ..., p k + k - 1 of the flat arrays. The 
 - ``layout`` is (column, starts, radii, sizes, lam). Group g has the slots starts[g], ..., starts[g + 1] - 1 and the
   strength c_g = radii[g]; its steps are measured relative to sizes[g].
 - ``hess`` is (direct, root, inverse): the Hessians of the rows as in :mod:`compiled_columns`, which also explains how X
-  and the scores are stored, and the inverse of their sum, or zero without intercept.
+  and the scores are stored, and the inverse of their sum, or zero without intercept. If outputs do not interact, root
+  has no rows.
 - ``chosen`` are the groups to use, and ``k`` is the number of outputs.
 
 Import this module only where it is called, because it imports numba. :mod:`plain_group_descent` has the same functions

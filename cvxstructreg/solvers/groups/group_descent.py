@@ -142,7 +142,8 @@ class State:
     def hess(self, rise: float = 0.0) -> tuple[Array, Array, Array]:
         """(direct, root, inverse): row Hessians diag(direct_i) - root_i root_i', and the inverse of their sum.
 
-        ``rise`` adds this part of the largest entry to all of them: rows without curvature let steps be far too long.
+        With one output, or outputs that do not interact, root has no rows. ``rise`` adds this part of the largest entry
+        to all of them: rows without curvature let steps be far too long.
         """
         direct, root = np.zeros_like(self.g), np.zeros_like(self.g)
         for piece in self.parts.score_pieces:
@@ -153,7 +154,8 @@ class State:
                 root += piece.adjoint(rows[1])
         if self.blocks.k == 1:
             direct = direct - root**2
-            root = np.zeros((0, 1))  # not used with one output
+        if self.blocks.k == 1 or not root.any():
+            root = np.zeros((0, self.blocks.k))
         if rise:
             direct = direct + rise * float(direct.max(initial=0.0))
         between = np.diag(direct.sum(axis=0)) - root.T @ root

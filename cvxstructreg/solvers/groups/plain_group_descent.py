@@ -40,9 +40,9 @@ def curvatures(
     direct, root, inverse = hess
     slots = _slots(layout, chosen)
     A = X[0][layout[0][slots]]
-    own = direct.reshape(-1, k) if k == 1 else direct - root**2
+    own = direct - root**2 if len(root) else direct.reshape(-1, k)
     between = np.einsum("pi,ic,ce->pce", A, direct.reshape(-1, k), np.eye(k))
-    if k > 1:
+    if len(root):
         between -= np.einsum("pi,ic,ie->pce", A, root, root)
     square = A**2 @ own
     less = np.einsum("pce,ef,pcf->pc", between, inverse, between)
@@ -90,7 +90,7 @@ class _Block:
         direct, root, inverse = hess
         u = (self.A.T @ step.reshape(-1, self.k)).reshape(r.shape)
         bent = direct * u
-        if self.k > 1:
+        if len(root):
             bent -= root * np.sum(root * u, axis=1, keepdims=True)
         moved = np.tensordot(step.reshape(-1, self.k), self.centre, ([0, 1], [0, 1]))
         before = Qw[self.flat].copy()

@@ -3,8 +3,8 @@
 A design matrix is a tuple: ``(A,)`` for a dense matrix (A is the transpose in C order), or ``(data, indices, indptr)``
 for compressed columns with uint32 indices. Arrays of scores (r, u, direct, root) have the shape (n,) for one output and
 (n, k) for several. Arrays of weights are flat, with k numbers for each feature. Row i has the Hessian H_i =
-diag(direct_i) - root_i root_i'; for one output only ``direct`` is used. The types determine which of the four cases is
-compiled.
+diag(direct_i) - root_i root_i'; for one output only ``direct`` is used, and for several if ``root`` has no rows. The
+types determine which of the four cases is compiled.
 """
 
 from __future__ import annotations
@@ -55,7 +55,21 @@ def _dots(X: Any, j: Any, r: Any, out: Any, at: Any) -> Any:
         out[at] = total
 
     def dense_several(X: Any, j: Any, r: Any, out: Any, at: Any) -> None:
-        row = X[0][j]
+        row, a, b, e = X[0][j], 0.0, 0.0, 0.0
+        flat = r.reshape(r.size)
+        if r.shape[1] == 2:  # sums in registers allow vector instructions
+            for i in range(row.size):
+                a += row[i] * flat[2 * i]
+                b += row[i] * flat[2 * i + 1]
+            out[at], out[at + 1] = a, b
+            return
+        if r.shape[1] == 3:
+            for i in range(row.size):
+                a += row[i] * flat[3 * i]
+                b += row[i] * flat[3 * i + 1]
+                e += row[i] * flat[3 * i + 2]
+            out[at], out[at + 1], out[at + 2] = a, b, e
+            return
         for c in range(r.shape[1]):
             out[at + c] = 0.0
         for i in range(row.size):
@@ -88,7 +102,20 @@ def _scatter(X: Any, j: Any, step: Any, at: Any, u: Any) -> Any:
             u[i] += length * row[i]
 
     def dense_several(X: Any, j: Any, step: Any, at: Any, u: Any) -> None:
-        row = X[0][j]
+        row, flat = X[0][j], u.reshape(u.size)
+        if u.shape[1] == 2:
+            a, b = step[at], step[at + 1]
+            for i in range(row.size):
+                flat[2 * i] += row[i] * a
+                flat[2 * i + 1] += row[i] * b
+            return
+        if u.shape[1] == 3:
+            a, b, e = step[at], step[at + 1], step[at + 2]
+            for i in range(row.size):
+                flat[3 * i] += row[i] * a
+                flat[3 * i + 1] += row[i] * b
+                flat[3 * i + 2] += row[i] * e
+            return
         for i in range(row.size):
             for c in range(u.shape[1]):
                 u[i, c] += row[i] * step[at + c]
@@ -127,9 +154,17 @@ def _moments(X: Any, j: Any, direct: Any, root: Any, square: Any, centre: Any) -
         square[0], centre[0] = second, first
 
     def dense_several(X: Any, j: Any, direct: Any, root: Any, square: Any, centre: Any) -> None:
-        row = X[0][j]
+        row, k = X[0][j], direct.shape[1]
         square[:] = 0.0
         centre[:] = 0.0
+        if len(root) == 0:
+            for c in range(k):
+                second = first = 0.0
+                for i in range(row.size):
+                    first += direct[i, c] * row[i]
+                    second += direct[i, c] * row[i] * row[i]
+                square[c], centre[c * k + c] = second, first
+            return
         for i in range(row.size):
             add(row[i], direct[i], root[i], square, centre)
 
@@ -144,8 +179,16 @@ def _moments(X: Any, j: Any, direct: Any, root: Any, square: Any, centre: Any) -
 
     def sparse_several(X: Any, j: Any, direct: Any, root: Any, square: Any, centre: Any) -> None:
         data, indices, indptr = X
+        k = direct.shape[1]
         square[:] = 0.0
         centre[:] = 0.0
+        if len(root) == 0:
+            for p in range(indptr[j], indptr[j + 1]):
+                for c in range(k):
+                    h = direct[indices[p], c] * data[p]
+                    centre[c * k + c] += h
+                    square[c] += h * data[p]
+            return
         for p in range(indptr[j], indptr[j + 1]):
             add(data[p], direct[indices[p]], root[indices[p]], square, centre)
 
@@ -178,6 +221,14 @@ def _absorb(X: Any, columns: Any, direct: Any, root: Any, u: Any, r: Any) -> Any
 
     def dense_several(X: Any, columns: Any, direct: Any, root: Any, u: Any, r: Any) -> Any:
         bent = 0.0
+        if len(root) == 0:
+            own, flat, total = direct.reshape(r.size), u.reshape(r.size), r.reshape(r.size)
+            for i in range(total.size):
+                change = own[i] * flat[i]
+                bent += change * flat[i]
+                total[i] += change
+                flat[i] = 0.0
+            return bent
         for i in range(len(r)):
             bent += take(direct[i], root[i], u[i], r[i])
         return bent
@@ -200,7 +251,14 @@ def _absorb(X: Any, columns: Any, direct: Any, root: Any, u: Any, r: Any) -> Any
         for j in columns:
             for p in range(indptr[j], indptr[j + 1]):
                 i = indices[p]
-                bent += take(direct[i], root[i], u[i], r[i])
+                if len(root) == 0:
+                    for c in range(r.shape[1]):
+                        change = direct[i, c] * u[i, c]
+                        bent += change * u[i, c]
+                        r[i, c] += change
+                        u[i, c] = 0.0
+                else:
+                    bent += take(direct[i], root[i], u[i], r[i])
         return bent
 
     return _case(X, r, dense, dense_several, sparse, sparse_several)
