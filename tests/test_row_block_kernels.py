@@ -47,6 +47,22 @@ def test_a_newton_pass_has_all_products(density, dense_from, monkeypatch):
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize(("first", "step"), [(0, 1), (2, 3)])
+@pytest.mark.parametrize("density", ["sparse", "dense"])
+def test_a_newton_pass_on_some_columns_takes_the_curvature_of_some_rows(density, first, step):
+    chosen, b = RNG.permutation(40)[:7], np.array([0.3])
+    loss, w = csr.Logistic(np.where(DENSE[:, 0] > 0, 1, -1)), RNG.normal(size=(7, 1))
+    X, C = BLOCK if density == "sparse" else DENSE, DENSE[:, chosen]
+    z = C @ w + b
+    found = kernels.newton_on(X, chosen, w, b, (first, step), [(2.0, loss)])
+    images, slope, curved, total, value = found
+    g, h, some = 2.0 * loss.grad(z), 2.0 * loss.hess_diag(z)[first::step], C[first::step]
+    expected = C @ w, C.T @ g, g.sum(), 2.0 * loss.value(z)
+    expected += len(some), h.sum(), (some.T @ h)[:, 0], some.T @ (h * some)
+    for mine, wanted in zip((images, slope, total, value, *curved), expected, strict=True):
+        np.testing.assert_allclose(mine, wanted, rtol=1e-12, atol=1e-12)
+
+
 def test_statistics_are_added_up_over_parts_of_the_entries(monkeypatch):
     monkeypatch.setattr(kernels, "ENTRIES_AT_ONCE", 1)  # then 160 entries at a time
     sums, squares, counts = kernels.statistics(BLOCK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -29,6 +29,19 @@ class Seen:
 
     def __init__(self, n_rows: int, stamp: tuple[int, ...], checksum: int | None, labels: Any, result: Any) -> None:
         self.n_rows, self.stamp, self.checksum, self.labels, self.result = n_rows, stamp, checksum, labels, result
+
+
+class SomeRows(NamedTuple):
+    """The number of some rows, the sum of their curvatures h, and C'h and C'diag(h)C for some columns C of them."""
+
+    count: int
+    total: float
+    centre: Array
+    gram: Array
+
+    def plus(self, other: SomeRows) -> SomeRows:
+        """Both together."""
+        return SomeRows(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
 def perform(kernel: Kernel, shared: tuple[Any, ...], first: bool, block: Block, own: tuple[Any, ...]) -> Seen:
@@ -137,6 +150,24 @@ def second_order_on(X: Any, chosen: Any, w: Array, b: Array, losses: Any) -> tup
     g = sum((scale * loss.grad(z) for scale, loss in losses), np.zeros_like(z))
     h = sum((scale * loss.hess_diag(z) for scale, loss in losses), np.zeros_like(z))
     return images, g, h, _pull_of_rows(X, g), np.asarray(C.T @ h), weighted_gram(C, h[:, 0])
+
+
+def newton_on(
+    X: Any, chosen: Any, w: Array, b: Array, bent: tuple[int, int], losses: Any
+) -> tuple[Array, Array, SomeRows, float, float]:
+    """At weights w on a few columns C of X: C w, C'g, the curvature of some rows, the sum of g, and the value.
+
+    ``bent`` are the first one of these rows and the step to the next ones.
+    """
+    C = chosen_columns(X, chosen)
+    images = np.asarray(C @ w)
+    z = images + b
+    g = sum((scale * loss.grad(z) for scale, loss in losses), np.zeros_like(z))
+    h = sum((scale * loss.hess_diag(z) for scale, loss in losses), np.zeros_like(z))[bent[0] :: bent[1]]
+    some = C if bent[1] == 1 else C[bent[0] :: bent[1]]
+    curved = SomeRows(len(h), float(h.sum()), np.asarray(some.T @ h)[:, 0], weighted_gram(some, h[:, 0]))
+    value = sum(scale * loss.value(z) for scale, loss in losses)
+    return images, np.asarray(C.T @ g), curved, float(g.sum()), float(value)
 
 
 def _pull_of_rows(X: Any, g: Array) -> Array:

@@ -3,7 +3,8 @@
 A pass computes the scores, X'g for all columns, and C'diag(h)C for the columns C in the set, where g and h are the
 slopes and curvatures of the rows. The quadratic model over the set is solved in memory together with all terms on the
 weights, and X'g tells which columns join the set in the next pass. The memory is a few numbers for each row and the
-square of the size of the set.
+square of the size of the set. With many rows, passes are cheaper
+(:mod:`~cvxstructreg.solvers.row_blocks.sampled_newton`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.quiet import muted
 from cvxstructreg.solvers.iterate import InaccurateWarning, Iterate
 from cvxstructreg.solvers.needs import OneLoss, Outputs, RowBlockModel, ScoresCan
+from cvxstructreg.solvers.row_blocks import sampled_newton
 from cvxstructreg.solvers.row_blocks.column_search import Search, Sparsifies
 from cvxstructreg.solvers.row_blocks.gram_newton import HALVINGS, ROUND_OFF, EveryRow
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
@@ -62,6 +64,9 @@ def run(problem: Problem, start: Iterate, tol: float, sample: int = 20_000) -> I
 
 def steps(search: Search, chosen: Any, theta: Array, b: Array) -> Iterator[Iterate]:
     """Newton steps from a point whose nonzero weights are in the set."""
+    if search.design.shape[0] >= sampled_newton.MANY_ROWS:
+        yield from sampled_newton.steps(search, chosen, theta, b)
+        return
     problem, tol = search.problem, search.tol
     (piece,) = problem.normal_form.score_pieces
     at = _visit(search, theta, b, chosen if chosen.size else np.zeros(1, dtype=np.int64))

@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg.certificates.bounds import score_duals
-from cvxstructreg.certificates.free_directions import refit
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.row_blocks.block import MemoryLimitWarning
@@ -27,6 +25,7 @@ from cvxstructreg.solvers.iterate import InaccurateWarning, Iterate
 from cvxstructreg.solvers.needs import RowBlockModel
 from cvxstructreg.solvers.row_blocks import gram_columns
 from cvxstructreg.solvers.row_blocks.column_search import Search, Sparsifies
+from cvxstructreg.solvers.row_blocks.judging import balanced, judge
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
 #: Rows of the preliminary fit.
@@ -56,7 +55,7 @@ def run(problem: Problem, start: Iterate, tol: float, sample: int = SAMPLE) -> I
                 return
         theta, b, dual = _solve(search, chosen, point, inner)
         point = theta, b
-        excess, dual = _judge(search, theta, b, dual, chosen)
+        excess, dual = judge(search, theta, b, dual, chosen)
         new = search.missing(excess, theta, chosen)
         fine = inner <= OF_TOL * tol
         yield Iterate(theta, b, dual, promising=bool(fine and not new.size))
@@ -96,40 +95,13 @@ def _warn_of_memory(search: Search, chosen: Any) -> None:
     )
 
 
-def _judge(
-    search: Search, theta: Array, b: Array, dual: dict[int, Array], chosen: Any
-) -> tuple[Array, dict[int, Array]]:
-    """The excess of all weights at a solution over the chosen columns, by one pass, and all its dual points."""
-    objective, total, on_scores = _balanced(search, theta, b, dual)
-    pull = search.problem.model.adjoint(total)
-    excess, points = search.excess(-pull - search.parts.quadratic_grad(theta), dual, chosen)
-    search.drop(objective, total, pull, points)
-    return excess, {**on_scores, **points}
-
-
-def _balanced(search: Search, theta: Array, b: Array, dual: dict[int, Array]) -> tuple[float, Array, dict[int, Array]]:
-    """The objective, the dual point of the scores, and its parts that are used as they are given.
-
-    The point is prepared as certificates do, so that they find its product with X'.
-    """
-    parts = search.parts
-    scores = search.problem.model.scores(theta, b)
-    on_scores = {p.number: dual[p.number] for p in parts.score_pieces if p.number in dual}
-    if len(on_scores) < len(parts.score_pieces) and parts.scores_are_smooth:
-        _, b, scores = refit(parts, theta, b, scores, np.zeros((len(theta), 0)))
-        on_scores = {}
-    objective = search.problem.value_at(theta, b, scores)
-    found = [start for start in score_duals(parts, theta, b, scores, on_scores, objective) if start is not None]
-    return objective, found[0].total if found else np.zeros_like(scores), on_scores
-
-
 def _expected(search: Search, start: Iterate, chosen: Any) -> Any:
     """The columns that a start with known products suggests, without a pass; None if its products are not known."""
     if not start.theta.any() or not start.dual or not search.design.fits(chosen):
         return None
     if not np.isin(np.flatnonzero(start.theta.any(axis=1)), search.design.kept_columns).all():
         return None  # its scores would need a pass
-    _, total, _ = _balanced(search, start.theta, start.b, start.dual)
+    _, total, _ = balanced(search, start.theta, start.b, start.dual)
     pull = search.design.known_pull(total)
     if pull is None:
         return None
