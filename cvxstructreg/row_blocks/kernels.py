@@ -34,14 +34,15 @@ class Seen:
 class SomeRows(NamedTuple):
     """The number of some rows, the sum of their curvatures h, and C'h and C'diag(h)C for some columns C of them."""
 
-    count: int
+    size: int
     total: float
     centre: Array
     gram: Array
 
     def plus(self, other: SomeRows) -> SomeRows:
         """Both together."""
-        return SomeRows(*(mine + its for mine, its in zip(self, other, strict=True)))
+        sums = self.centre + other.centre, self.gram + other.gram
+        return SomeRows(self.size + other.size, self.total + other.total, *sums)
 
 
 def perform(kernel: Kernel, shared: tuple[Any, ...], first: bool, block: Block, own: tuple[Any, ...]) -> Seen:

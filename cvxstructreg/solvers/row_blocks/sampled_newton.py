@@ -65,7 +65,7 @@ class Visit:
 
     def model(self, intercept: bool) -> QuadraticModel:
         """The model of the loss on the set, with the curvature of some rows in place of that of all."""
-        grown = len(self.z) / self.curved.count
+        grown = len(self.z) / self.curved.size
         sums = (self.slope_b, grown * self.curved.total) if intercept else (0.0, 0.0)
         point = self.theta[self.chosen, 0], float(self.b[0])
         return QuadraticModel(*point, self.slope, grown * self.curved.centre, grown * self.curved.gram, *sums)
@@ -158,7 +158,7 @@ def _moved(search: Search, at: Visit, point: tuple[Array, Array], chosen: Any, s
     """The new point, or one between the two with a lower objective; ``settled`` means that curvatures change little."""
     new = _visit(search, *point, chosen, shares)
     if new.value <= at.value + ROUND_OFF * abs(at.value):
-        same = settled and chosen.size == at.chosen.size and at.curved.count + new.curved.count <= len(at.z)
+        same = settled and chosen.size == at.chosen.size and at.curved.size + new.curved.size <= len(at.z)
         return replace(new, curved=new.curved.plus(at.curved)) if same else new
     shares.more()
     for halvings in range(1, HALVINGS):  # scores are interpolated, so that the search needs no pass
