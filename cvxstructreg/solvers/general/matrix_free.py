@@ -10,13 +10,23 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import splu
 
 from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
-from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian, RoughTerm, State
+from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.solvers.general.dual_sets import Intervals
+from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian, State
 from cvxstructreg.solvers.general.newton_matrix import Hessians
+from cvxstructreg.solvers.general.newton_products import (
+    BlockProduct,
+    ByOutput,
+    Diagonal,
+    RoughProduct,
+    RowProduct,
+    factorised,
+    of_weights,
+)
 
 #: Conjugate gradient steps for one Newton step, and the accuracy of its residual: for most steps, and for the last.
 MOST_PRODUCTS, ROUGH_ACCURACY, FINE_ACCURACY = 200, 0.05, 1e-6
@@ -86,13 +96,39 @@ class NewtonOperator:
         """H v."""
         function = self.function
         total = function.quadratic @ v + self.shift * v
-        for term, h in zip(function.smooth, self.rows, strict=True):
-            dz = np.asarray(term.rows @ v)
-            assert isinstance(h, np.ndarray)
-            total += term.rows.T @ (h * dz if h.ndim == 2 else np.einsum("iab,ib->ia", h, dz))
-        for rough, u in zip(function.rough, self.state.arguments, strict=True):
-            total += rough.adjoint(rough.sigma * rough.dual_set.moved(u, rough.forward(v)))
+        for part in self._parts:
+            total += part @ v
         return total
+
+    @cached_property
+    def _slopes(self) -> list[Array]:
+        """sigma times the derivative of each projection, without what couples the entries of a block."""
+        pairs = zip(self.function.rough, self.state.arguments, strict=True)
+        return [rough.sigma * rough.dual_set.slopes(u)[0] for rough, u in pairs]
+
+    @cached_property
+    def _of_weights(self) -> list[Diagonal | ByOutput | None]:
+        """K'diag(slopes) K of each nonsmooth term; None for terms of the scores."""
+        pairs = zip(self.function.rough, self._slopes, strict=True)
+        return [None if rough.of_scores else of_weights(rough, slopes) for rough, slopes in pairs]
+
+    @cached_property
+    def _parts(self) -> list[Any]:
+        """The parts of H that depend on the point."""
+        function = self.function
+        parts: list[Any] = []
+        for term, h in zip(function.smooth, self.rows, strict=True):
+            assert isinstance(h, np.ndarray)
+            parts.append(RowProduct(term.rows, h[:, 0]) if h.ndim == 2 else BlockProduct(term.rows, h))
+        given = zip(function.rough, self.state.arguments, self._slopes, self._of_weights, strict=True)
+        for rough, u, slopes, matrix in given:
+            if not isinstance(rough.dual_set, Intervals):
+                parts.append(RoughProduct(rough, u))
+            elif matrix is not None:
+                parts.append(matrix)
+            else:
+                parts.append(RowProduct(rough.rows, slopes[:, 0]) if function.k == 1 else RoughProduct(rough, u))
+        return parts
 
     def precondition(self, r: Array) -> Array:
         """P^-1 r."""
@@ -113,17 +149,14 @@ class NewtonOperator:
             diagonal += term.squares.T @ (h[:, 0] if h.ndim == 2 else h[:, a, a])
         D = function.size
         matrix = sp.csr_array((D, D))
-        for rough, u in zip(function.rough, self.state.arguments, strict=True):
-            slopes = rough.sigma * rough.dual_set.slopes(u)[0]
-            if rough.of_scores:
+        for rough, slopes, part in zip(function.rough, self._slopes, self._of_weights, strict=True):
+            if isinstance(part, Diagonal):
+                diagonal += part.entries[:, a]
+            elif part is not None:
+                matrix = matrix + part.matrices[a]
+            else:
                 mixing = (np.eye(k) - 1.0 / k)[a] ** 2 if rough.centred else np.eye(k)[a]
                 diagonal += rough.squares.T @ (slopes @ mixing)
-            elif _is_plain(rough):
-                diagonal += np.bincount(rough.rows.indices, slopes[:, a] * rough.rows.data**2, minlength=D)
-            else:
-                used = np.flatnonzero(slopes[:, a])
-                part = rough.rows[used]
-                matrix = matrix + part.T @ (sp.diags_array(slopes[used, a]) @ part)
         for scaled in function.parts.weight_forms:
             form = scaled.form
             if form.diagonal is None and not form.is_operator and sp.issparse(form.matrix):
@@ -133,12 +166,7 @@ class NewtonOperator:
         if matrix.nnz == 0:
             return 1.0 / diagonal
         lifted = diagonal + SINGULAR * (matrix.diagonal() + diagonal)  # the diagonal may be below the round-off
-        return splu(
-            sp.csc_array(matrix + sp.diags_array(lifted)),
-            permc_spec="MMD_AT_PLUS_A",
-            diag_pivot_thresh=0.0,
-            options={"SymmetricMode": True},
-        )
+        return factorised(sp.csr_array(matrix + sp.diags_array(lifted)))
 
     def solve(self, right: Array, accuracy: float = ROUGH_ACCURACY, start: Array | None = None) -> Array:
         """Conjugate gradients on H x = right, until the residual falls to this part."""
@@ -160,11 +188,6 @@ class NewtonOperator:
             new = float(np.vdot(r, z))
             p, old = z + (new / old) * p, new
         return x
-
-
-def _is_plain(rough: RoughTerm) -> bool:
-    """Whether each row of the map has a single entry."""
-    return bool(rough.rows.nnz == rough.rows.shape[0] and np.all(np.diff(rough.rows.indptr) == 1))
 
 
 def _padded(matrix: Any, size: int) -> sp.csr_array:

@@ -1,0 +1,133 @@
+"""Products with the parts of the Newton matrix of an augmented Lagrangian with many weights.
+
+Each part has ``part @ v`` for v of shape (D, k): only what is not zero at the point is kept.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg.lapack import dpttrf, dpttrs
+from scipy.sparse.linalg import splu
+
+from cvxstructreg.numerics.arrays import Array
+
+if TYPE_CHECKING:
+    from cvxstructreg.solvers.general.lagrangian import RoughTerm
+
+#: Rows without weight are left out if at least this part of all rows is.
+FEW = 0.8
+
+
+class RowProduct:
+    """R'diag(h) R for one output.
+
+    Examples
+    --------
+    >>> RowProduct(sp.csr_array([[1.0, 2.0], [3.0, 4.0]]), np.array([2.0, 0.0])) @ np.ones((2, 1))
+    array([[ 6.],
+           [12.]])
+    """
+
+    def __init__(self, rows: Any, weights: Array) -> None:
+        used = np.flatnonzero(weights)
+        few = used.size < FEW * len(weights)
+        self.rows, self.weights = (rows[used], weights[used]) if few else (rows, weights)
+        self.columns = self.rows.T
+
+    def __matmul__(self, v: Array) -> Array:
+        return np.asarray(self.columns @ (self.weights * (self.rows @ v[:, 0])))[:, None]
+
+
+class BlockProduct:
+    """R'HR with a k x k matrix for each row."""
+
+    def __init__(self, rows: Any, blocks: Array) -> None:
+        self.rows, self.blocks, self.columns = rows, blocks, rows.T
+
+    def __matmul__(self, v: Array) -> Array:
+        return np.asarray(self.columns @ np.einsum("iab,ib->ia", self.blocks, self.rows @ v))
+
+
+class RoughProduct:
+    """sigma K'JK, J the derivative of the projection of a nonsmooth term."""
+
+    def __init__(self, term: RoughTerm, argument: Array) -> None:
+        self.term, self.argument = term, argument
+
+    def __matmul__(self, v: Array) -> Array:
+        term = self.term
+        return term.adjoint(term.sigma * term.dual_set.moved(self.argument, term.forward(v)))
+
+
+class Diagonal:
+    """A diagonal for each output, of shape (D, k)."""
+
+    def __init__(self, entries: Array) -> None:
+        self.entries = entries
+
+    def __matmul__(self, v: Array) -> Array:
+        return self.entries * v
+
+
+class ByOutput:
+    """A sparse matrix for each output."""
+
+    def __init__(self, matrices: list[sp.csr_array]) -> None:
+        self.matrices = matrices
+
+    def __matmul__(self, v: Array) -> Array:
+        return np.column_stack([matrix @ v[:, a] for a, matrix in enumerate(self.matrices)])
+
+
+def of_weights(term: RoughTerm, slopes: Array) -> Diagonal | ByOutput:
+    """K'diag(slopes) K for a term of the weights, output by output."""
+    K, k = term.rows, slopes.shape[1]
+    if is_plain(K):
+        columns = [np.bincount(K.indices, slopes[:, a] * K.data**2, minlength=K.shape[1]) for a in range(k)]
+        return Diagonal(np.column_stack(columns))
+    matrices = []
+    for a in range(k):
+        used = np.flatnonzero(slopes[:, a])
+        part = K[used]
+        matrices.append(sp.csr_array(part.T @ (sp.diags_array(slopes[used, a]) @ part)))
+    return ByOutput(matrices)
+
+
+def is_plain(K: Any) -> bool:
+    """Whether each row of the map has a single entry."""
+    return bool(K.nnz == K.shape[0] and np.all(np.diff(K.indptr) == 1))
+
+
+class Tridiagonal:
+    """The solution of systems with a positive definite tridiagonal matrix."""
+
+    def __init__(self, diagonal: Array, beside: Array) -> None:
+        self.diagonal, self.beside = diagonal, beside
+
+    def solve(self, r: Array) -> Array:
+        """The solution for the right side r."""
+        return np.asarray(dpttrs(self.diagonal, self.beside, r)[0])
+
+
+def factorised(matrix: sp.csr_array) -> Any:
+    """A factorisation of a positive definite sparse matrix, with a method ``solve``.
+
+    Examples
+    --------
+    >>> factorised(sp.csr_array([[2.0, -1.0], [-1.0, 2.0]])).solve(np.array([1.0, 1.0])).round(12)
+    array([1., 1.])
+    """
+    entries = matrix.tocoo()
+    if np.max(np.abs(entries.row - entries.col), initial=0) == 1:
+        diagonal, beside, failed = dpttrf(matrix.diagonal(), matrix.diagonal(1))
+        if not failed:
+            return Tridiagonal(diagonal, beside)
+    return splu(
+        sp.csc_array(matrix),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
