@@ -6,7 +6,9 @@ import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.certificates.certificate import certify_point
-from cvxstructreg.solvers.general.newton_matrix import add_row_hessians
+from cvxstructreg.solvers.general.dense_system import DenseSystem
+from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian
+from cvxstructreg.solvers.general.newton_matrix import ActiveRows, add_row_hessians
 
 RNG = np.random.default_rng(5)
 ROWS = RNG.normal(size=(30, 4))
@@ -27,6 +29,29 @@ def test_blocks_of_the_newton_matrix(kind: str) -> None:
     H = np.zeros((3, 4, 3, 4))
     add_row_hessians(H, ROWS, hessians)
     assert np.allclose(H, np.einsum("iab,ij,ik->ajbk", hessians, ROWS, ROWS), atol=1e-12)
+
+
+def test_active_rows_are_added_and_subtracted() -> None:
+    """The updated matrix equals the product of the rows that are active."""
+    rows = ActiveRows(ROWS)
+    for part in (0.9, 0.8, 0.7, 0.75, 0.2):
+        active = RNG.random(30) < part
+        assert np.allclose(rows.of(active), ROWS[active].T @ ROWS[active], atol=1e-12)
+
+
+def test_a_singular_newton_matrix_is_restored_and_lifted() -> None:
+    """Where a direction has no curvature, the factor is discarded and a part of the curvature is added."""
+    problem = csr.Problem(csr.Linear(ROWS, intercept=False), csr.Hinge(np.arange(30) % 2) + csr.Ridge())
+    function = AugmentedLagrangian(problem)
+    H = ROWS.T @ ROWS
+    null = np.array([0.5, -0.5, 0.5, 0.5])
+    H -= np.outer(H @ null, null) + np.outer(null, H @ null) - (null @ H @ null) * np.outer(null, null)
+    right = np.array([[1.0], [2.0], [-1.0], [0.5]])
+    system = DenseSystem(function, H.copy())
+    dx = system.direction(right, typical=1.0)
+    lifted = H + np.diag(system.diagonal - np.diag(H))
+    assert np.allclose(lifted @ dx, right, atol=1e-6) and np.abs(dx).max() <= 1e3
+    assert np.all(system.diagonal > np.diag(H) + 1e-7) and np.allclose(lifted @ system.solve(right), right, atol=1e-6)
 
 
 def test_few_data_with_jumps_go_to_the_dense_newton_method() -> None:

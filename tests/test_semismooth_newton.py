@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import cvxstructreg as csr
 from cvxstructreg.runtime.quiet import muted
 from cvxstructreg.solvers.driver import InaccurateWarning, NoMinimiserWarning
-from cvxstructreg.solvers.general import semismooth_newton
+from cvxstructreg.solvers.general import newton_matrix, semismooth_newton
 from cvxstructreg.solvers.general.dual_sets import Balls, Intervals
 from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian
 
@@ -128,14 +128,16 @@ def test_projections_and_their_derivatives(dual_set):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_newton_matrix_is_the_derivative_of_the_gradient(loss):
+@pytest.mark.parametrize("pair_cost", [0.0, np.inf])  # pairs of columns in a block, or dense products
+def test_the_newton_matrix_is_the_derivative_of_the_gradient(loss, pair_cost, monkeypatch):
+    monkeypatch.setattr(newton_matrix, "PAIR_COST", pair_cost)
     objective = LOSSES[loss]() + csr.GroupLasso(OVERLAPPING) + csr.L1() + csr.FusedLasso(CHAIN) + csr.Laplacian(CHAIN)
     function = AugmentedLagrangian(csr.Problem(csr.Linear(X), objective))
     rng = np.random.default_rng(2)
     for term in function.rough:
         term.q, term.sigma = term.dual_set.project(rng.normal(size=term.q.shape)), 1.7
     x, dx = 0.3 * rng.normal(size=(2, function.size, function.k))
-    H = function.newton_matrix(function.at(x))[0]
+    H = function.newton_matrix(function.at(x))[0].H
     np.testing.assert_allclose(H, H.T, atol=1e-10)
     change = (function.at(x + 1e-7 * dx).gradient() - function.at(x - 1e-7 * dx).gradient()) / 2e-7
     np.testing.assert_allclose((H @ dx.T.reshape(-1)).reshape(dx.T.shape).T, change, rtol=1e-4, atol=1e-3)

@@ -17,12 +17,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.certificates.certificate import objective_scale
-from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.centred_hinge import centred
 from cvxstructreg.forms.normal_form import Piece
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.solvers.general.dense_system import DenseSystem
 from cvxstructreg.solvers.general.dual_sets import (
     Balls,
     DualSet,
@@ -33,15 +33,13 @@ from cvxstructreg.solvers.general.dual_sets import (
 )
 from cvxstructreg.solvers.general.newton_matrix import (
     ActiveRows,
-    CoupledHessian,
+    BlockPairs,
     Hessians,
     SparseRows,
     add_rough,
-    add_row_hessians,
+    block_pairs,
 )
-
-#: Coupled rows of a loss, up to which the factor of its Hessian is dense.
-MOST_COUPLED = 3_000
+from cvxstructreg.solvers.general.smooth_terms import SmoothTerm, is_smooth
 
 
 @dataclass(eq=False)
@@ -72,6 +70,12 @@ class RoughTerm:
         assert isinstance(self.dual_set, Balls)
         row = np.repeat(np.arange(self.rows.shape[0]), np.diff(self.rows.indptr))
         return row, self.rows.indices.astype(np.int64) * len(self.dual_set.radii) + self.dual_set.owner[row]
+
+    @cached_property
+    def block_pairs(self) -> BlockPairs | None:
+        """For balls: the pairs of columns in the same block, if these are few."""
+        assert isinstance(self.dual_set, Balls)
+        return block_pairs(self.rows, *self.block_places, len(self.dual_set.radii))
 
     @cached_property
     def squares(self) -> Any:
@@ -208,18 +212,29 @@ class AugmentedLagrangian:
         return State(self, x)
 
     def newton_matrix(self, state: State) -> tuple[Any, list[Hessians]]:
-        """The generalised Hessian of L, output by output, and the Hessians of the rows of smooth terms."""
+        """The generalised Hessian of L, output by output, as a system; and the Hessians of the rows of smooth terms."""
         D, k = self.size, self.k
-        H = np.zeros((k, D, k, D))
-        for a in range(k):
-            H[a, :, a, :] = self.quadratic
+        H = self._matrix  # the same memory for every step
+        H[...] = 0.0
+        if self.has_quadratic:
+            for a in range(k):
+                H[a, :, a, :] = self.quadratic
         rows = []
         for term, z in zip(self.smooth, state.smooth_scores, strict=True):
             rows.append(term.hessians(z))
             term.added_to(H, rows[-1])
-        for rough, u in zip(self.rough, state.arguments, strict=True):
-            add_rough(H, rough, u)
-        return H.reshape(D * k, D * k), rows
+        for number, (rough, u) in enumerate(zip(self.rough, state.arguments, strict=True)):
+            add_rough(H, rough, u, number == 0 and not self.smooth and not self.has_quadratic)
+        return DenseSystem(self, H.reshape(D * k, D * k)), rows
+
+    @cached_property
+    def _matrix(self) -> Array:
+        return np.zeros((self.k, self.size, self.k, self.size))
+
+    @cached_property
+    def has_quadratic(self) -> bool:
+        """Whether there are quadratic terms."""
+        return bool(np.any(self.quadratic))
 
     def slope(self, at: State, step: Step, s: float) -> float:
         """The derivative of L along the step, at s times it."""
@@ -260,46 +275,6 @@ class AugmentedLagrangian:
             for end in ("lower", "upper")
         )
         return lower, upper
-
-
-class SmoothTerm:
-    """A smooth loss, or a smooth penalty on the weights: gradient and Hessian, row by row."""
-
-    def __init__(self, piece: Piece, rows: Any, of_scores: bool = True) -> None:
-        self.piece, self.rows, self.of_scores = piece, rows, of_scores
-        self._last: tuple[Array, Array | None] | None = None  # the last Hessians of the rows, and of x if known
-
-    @cached_property
-    def squares(self) -> Any:
-        """The entries of sparse rows, squared."""
-        return self.rows.multiply(self.rows).tocsr()
-
-    def grad(self, z: Array) -> Array:
-        """The gradient by z."""
-        return self.piece.grad(z)
-
-    def hessians(self, z: Array) -> Hessians:
-        """The Hessian of each row: (m, 1) for one output, else (m, k, k); or that of coupled rows."""
-        if _is_coupled(self.piece):
-            diagonal, factor = self.piece.atom.hess_factor(z)
-            return CoupledHessian(self.piece.scale * diagonal, np.sqrt(self.piece.scale) * factor)
-        return self.piece.scale * row_hessians(self.piece, z)
-
-    def added_to(self, H: Array, hessians: Hessians) -> None:
-        """Add rows'h rows, which is kept as long as the Hessians of the rows do not change (squared loss)."""
-        if isinstance(hessians, CoupledHessian):
-            hessians.add_to(H, self.rows)
-            return
-        same = self._last is not None and np.array_equal(self._last[0], hessians)
-        matrix = self._last[1] if self._last is not None and same else None
-        if matrix is None and (same or hessians.ndim == 2):  # for several outputs it is seldom the same
-            matrix = np.zeros_like(H)
-            add_row_hessians(matrix, self.rows, hessians)
-        self._last = hessians, matrix
-        if matrix is None:
-            add_row_hessians(H, self.rows, hessians)
-        else:
-            H += matrix
 
 
 class State:
@@ -350,39 +325,6 @@ class Step:
         with np.errstate(over="ignore"):
             scaled = np.concatenate([rough[number].sigma * self.images[number].reshape(-1) for number in numbers])
         return u, scaled, dz, *self.at.function.interval_ends
-
-
-def is_smooth(piece: Piece, k: int) -> bool:
-    """Whether the piece has a gradient and a Hessian for each row of k scores."""
-    atom = piece.atom
-    by_row = atom.can("hess_diag") or atom.can("hess_rows") or (atom.can("centred_hinges") and k > 1)
-    return atom.can("grad") and (by_row or _is_coupled(piece))
-
-
-def _is_coupled(piece: Piece) -> bool:
-    """Whether the rows of the piece are coupled, and few enough for a dense factor of the Hessian."""
-    atom = piece.atom
-    return atom.can("hess_factor") and isinstance(atom, Loss) and len(atom.y) <= MOST_COUPLED
-
-
-def row_hessians(piece: Piece, z: Array) -> Array:
-    """The Hessians of a smooth loss by rows: (m, 1) for one output, else (m, k, k)."""
-    atom, k = piece.atom, z.shape[1]
-    if atom.can("hess_diag"):
-        diagonal = atom.hess_diag(z)
-        return diagonal if k == 1 else diagonal[:, :, None] * np.eye(k)
-    if atom.can("hess_rows"):
-        diagonal, root = atom.hess_rows(z)
-        return diagonal[:, :, None] * np.eye(k) - root[:, :, None] * root[:, None, :]
-    hinges = atom.centred_hinges(k)
-    return centred_blocks(2.0 * hinges.costs * np.heaviside(centred(z) - hinges.tau, 0.5))
-
-
-def centred_blocks(diagonal: Array) -> Array:
-    """C diag(d) C for each row d, with C = I - 11'/k."""
-    k = diagonal.shape[1]
-    C = np.eye(k) - 1.0 / k
-    return np.asarray(np.einsum("ab,ib,bc->iac", C, diagonal, C, optimize=True))
 
 
 LineFunction = Callable[[float], float]

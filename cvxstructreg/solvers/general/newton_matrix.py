@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MOST_UPDATES = 50
 #: Rows without weight are left out if at least this part of all rows is.
 FEW = 0.9
+#: The time for one pair of columns of a block, in entries of a dense product, and the most pairs, in entries of H.
+PAIR_COST, MOST_PAIRS = 125.0, 4.0
 #: A sum below this part of its terms is round-off.
 EQUAL = 1e-14
 
@@ -36,18 +38,20 @@ class ActiveRows:
         self.matrix = np.zeros((rows.shape[1], rows.shape[1]))
 
     def of(self, active: NDArray[np.bool_]) -> Array:
-        """The matrix for these active rows; it must not be changed."""
-        changed = np.flatnonzero(active != self.active)
-        if changed.size == 0:
+        """The matrix for these active rows, until the next call; it must not be changed."""
+        changed = active != self.active
+        n_changed = int(np.count_nonzero(changed))
+        if n_changed == 0:
             return self.matrix
-        count = int(np.count_nonzero(active))
-        if self.updates >= MOST_UPDATES or changed.size >= count:
+        if self.updates >= MOST_UPDATES or n_changed >= np.count_nonzero(active):
             part = self.rows[active]
             self.matrix, self.updates = part.T @ part, 0
         else:
-            signs = np.where(active[changed], 1.0, -1.0)
-            part = self.rows[changed]
-            self.matrix, self.updates = self.matrix + (part * signs[:, None]).T @ part, self.updates + 1
+            self.updates += 1
+            for rows, update in ((changed & active, np.add), (changed & ~active, np.subtract)):
+                part = self.rows[rows]  # a product of a matrix with its transpose takes half the time
+                if len(part):
+                    update(self.matrix, part.T @ part, out=self.matrix)
         self.active = active.copy()
         return self.matrix
 
@@ -150,8 +154,8 @@ def weighted_gram(rows: Array, weights: Array) -> Array:
     return (rows * weights[:, None]).T @ rows
 
 
-def add_rough(H: Array, term: RoughTerm, argument: Array) -> None:
-    """Add sigma K'JK, J the derivative of the projection."""
+def add_rough(H: Array, term: RoughTerm, argument: Array, is_first: bool = False) -> None:
+    """Add sigma K'JK, J the derivative of the projection; the first term of one output overwrites H if it can."""
     diagonal, units = term.dual_set.slopes(argument)
     k = len(H)
     if term.of_scores and units is not None:  # without the negative part, which is seldom large
@@ -159,7 +163,10 @@ def add_rough(H: Array, term: RoughTerm, argument: Array) -> None:
         return
     if term.of_scores:
         matrices = [active.of(diagonal[:, a] > 0) for a, active in enumerate(term.active_rows)]
-        _add_active(H, term.sigma, matrices, term.centred)
+        if is_first and k == 1:
+            np.multiply(matrices[0], term.sigma, out=H[0, :, 0, :])
+        else:
+            _add_active(H, term.sigma, matrices, term.centred)
         return
     for a in range(k):
         term.sparse_rows.add_to(H, term.sigma * diagonal[:, a], a)
@@ -184,6 +191,9 @@ def _add_active(H: Array, sigma: float, matrices: list[Array], is_centred: bool)
 def _subtract_units(H: Array, term: RoughTerm, roots: Array, n_blocks: int) -> None:
     """Subtract K'vv'K for the part v of ``roots`` in each block."""
     k, D = H.shape[:2]
+    if term.block_pairs is not None:
+        term.block_pairs.subtract_from(H, roots)
+        return
     row, place = term.block_places
     used = np.zeros(n_blocks, dtype=bool)
     U = np.empty((k, D, n_blocks))
@@ -193,3 +203,35 @@ def _subtract_units(H: Array, term: RoughTerm, roots: Array, n_blocks: int) -> N
         used |= U[a].any(axis=0)
     flat = U[:, :, used].reshape(k * D, -1)
     H -= (flat @ flat.T).reshape(H.shape)
+
+
+class BlockPairs:
+    """Sums of K'v v'K over blocks with few columns, at the places of one pattern."""
+
+    def __init__(self, K: Any, row: Array, place: Array, n_blocks: int) -> None:
+        self.data, self.row = K.data, row
+        slots, self.slot = np.unique(place, return_inverse=True)  # a column of a block
+        order = np.argsort(slots % n_blocks, kind="stable")  # block by block
+        columns, lengths = slots[order] // n_blocks, np.bincount(slots % n_blocks, minlength=n_blocks)
+        partners = np.repeat(lengths, lengths)
+        first = np.repeat(np.arange(order.size), partners)
+        within = np.arange(first.size) - np.repeat(np.cumsum(partners) - partners, partners)
+        second = np.repeat(np.repeat(np.cumsum(lengths) - lengths, lengths), partners) + within
+        pattern, self.position = np.unique(columns[first] * K.shape[1] + columns[second], return_inverse=True)
+        self.pairs, self.at = (order[first], order[second]), (pattern // K.shape[1], pattern % K.shape[1])
+
+    def subtract_from(self, H: Array, roots: Array) -> None:
+        """H -= the sums, with v the part of ``roots`` in each block."""
+        U = [np.bincount(self.slot, self.data * roots[self.row, a]) for a in range(roots.shape[1])]
+        for a, left in enumerate(U):
+            for b, right in enumerate(U):
+                sums = np.bincount(self.position, left[self.pairs[0]] * right[self.pairs[1]])
+                H[a, self.at[0], b, self.at[1]] -= sums
+
+
+def block_pairs(K: Any, row: Array, place: Array, n_blocks: int) -> BlockPairs | None:
+    """The pairs of columns in the same block; None if products of dense matrices are cheaper."""
+    counts = np.bincount(np.unique(place) % n_blocks, minlength=n_blocks).astype(float)
+    squared = float(K.shape[1]) ** 2
+    few = counts @ counts <= MOST_PAIRS * squared and PAIR_COST * (counts @ counts) <= n_blocks * squared
+    return BlockPairs(K, row, place, n_blocks) if few else None

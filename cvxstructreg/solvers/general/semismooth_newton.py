@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import scipy.linalg
-from scipy.linalg.lapack import dposv
 
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.problem import Problem
@@ -25,16 +23,17 @@ from cvxstructreg.forms.normal_form import Piece
 from cvxstructreg.forms.quadratic_form import DENSE_LIMIT, squared_columns
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
+from cvxstructreg.solvers.general.dense_system import DenseSystem
 from cvxstructreg.solvers.general.dual_sets import has_dual_set
 from cvxstructreg.solvers.general.lagrangian import (
     AugmentedLagrangian,
     LineFunction,
     State,
     Step,
-    is_smooth,
 )
 from cvxstructreg.solvers.general.matrix_free import FINE_ACCURACY, MatrixFreeLagrangian, NewtonOperator
 from cvxstructreg.solvers.general.newton_matrix import Hessians, bent, mean_curvature
+from cvxstructreg.solvers.general.smooth_terms import is_smooth
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.needs import Need
 from cvxstructreg.solvers.solver import COPIED, Solver
@@ -43,21 +42,18 @@ from cvxstructreg.solvers.solver import COPIED, Solver
 MOST_UNKNOWNS, MOST_ENTRIES = 1_500, 5_000_000
 #: sigma of a loss, in units of its multipliers over its scores. All sigmas grow by GROWTH unless the complementarity
 #: falls by FALL.
-SIGMA_OF_SCORES, GROWTH, FALL = 0.7, 3.0, 0.1
+SIGMA_OF_SCORES, GROWTH, FALL = 0.7, 1.5, 0.1
 #: A Newton step is the last one if its decrease is this part of the complementarity, or of a tenth of the tolerance.
 #: The part falls if the complementarity after the step is FAR above that before it.
 LAST_STEP, FAR = 0.3, 10.0
 #: A multiple of z - o whose projection is the subgradient there.
 STEEP = 1e12
 #: The line search ends at this part of the first slope; steps are at most so long.
-FLAT, LONGEST = 0.1, 1e4
+FLAT, LONGEST = 0.03, 1e4
 #: A slope this many times the first one cannot be that of a convex function.
 FALLING = 1.001
-#: The Newton matrix is regularised by this part of its diagonal and of the curvature of all rows. Where some direction
-#: has no curvature, steps would be longer than LONG times the typical score: then by larger parts, growing by 100.
-TINY, LONG, SMALL = 1e-13, 1e3, 1e-6
-#: The same where Newton steps are found by products: the longest step, the first part, growing by 10, and what is
-#: kept of it for the next system.
+#: Where Newton steps are found by products and some direction has no curvature: the longest step in typical scores, the
+#: first part of the curvature of all rows that is added, growing by 10, and what is kept of it for the next system.
 LONG_BY_PRODUCTS, SMALL_BY_PRODUCTS, KEPT = 10.0, 1e-3, 0.7
 #: Newton steps for one augmented Lagrangian.
 MOST_STEPS = 60
@@ -65,6 +61,8 @@ MOST_STEPS = 60
 MOST_LAGRANGIANS, MOST_GROWTH = 100, 1e10
 #: Dual points are scaled into their domains by this factor at the least, else clipped.
 LEAST_FACTOR = 0.9
+#: The last step may be corrected by this part of its length.
+CORRECTION = 1e-3
 #: A decrease of this part of the objective is round-off.
 ROUND_OFF = 1e-15
 
@@ -142,12 +140,16 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
     _set_penalties(function, sigma)
     if not all(np.isfinite(STEEP * term.sigma) for term in function.rough):
         raise ValueError(f"sigma = {sigma:g} makes penalty parameters overflow; choose a number nearer to 1")
-    _warm_start(function, start)
+    _warm_start(function, start, x)
     last, most, part = np.inf, [MOST_GROWTH * term.sigma for term in function.rough], LAST_STEP
     for count in range(1, MOST_LAGRANGIANS + 1):
-        at, step, rows, accurate = _minimised(function, x, tol, part)
+        at, step, rows, accurate, H = _minimised(function, x, tol, part)
         ahead = at.x + step.dx if accurate else at.x
         found = _dual_points(function, at, step, rows, ahead)
+        if accurate and found.promising(tol) and isinstance(H, DenseSystem):
+            step = _refined(H, at, step, rows)
+            ahead = at.x + step.dx
+            found = _dual_points(function, at, step, rows, ahead)
         stuck = not function.rough and np.array_equal(ahead, x)  # the next step would be the same
         yield found.iterate(tol, exhausted=stuck or count == MOST_LAGRANGIANS)
         gap = found.complementarity
@@ -192,18 +194,28 @@ def _set_penalties(function: AugmentedLagrangian, factor: float) -> None:
             rough.sigma = factor * size / (typical * norm)
 
 
-def _warm_start(function: AugmentedLagrangian, start: Iterate) -> None:
+def _warm_start(function: AugmentedLagrangian, start: Iterate, x: Array) -> None:
+    """Multipliers from the dual points of the start; L1 and bounds take what these leave."""
     for term in function.rough:
         if term.piece is not None and term.piece.number in start.dual and not term.centred:
             given = start.dual[term.piece.number]
             if given.shape == term.q.shape:
                 term.q = term.dual_set.project(given)
+    if {piece.number for piece in (*function.parts.score_pieces, *function.parts.weight_pieces)} <= set(start.dual):
+        at = function.at(x)
+        left = -at.quadratic_grad - sum(term.adjoint(term.q) for term in function.rough)
+        for smooth, u in zip(function.smooth, at.smooth_grads, strict=True):
+            left -= smooth.rows.T @ u
+        for term in function.rough:
+            if term.piece is None:
+                term.q = term.dual_set.project(left[: function.n_weights])
+                left[: function.n_weights] -= term.q
 
 
 def _minimised(
     function: AugmentedLagrangian, x: Array, tol: float, part: float
-) -> tuple[State, Step, list[Hessians], bool]:
-    """Newton's method on one augmented Lagrangian: the last point, the next step there, and whether it is accurate.
+) -> tuple[State, Step, list[Hessians], bool, DenseSystem | NewtonOperator]:
+    """Newton's method on one augmented Lagrangian: the last point, the next step there, whether it is accurate, and H.
 
     The last step decreases the function by at most a part of the complementarity, or of a tenth of the tolerance.
     """
@@ -220,12 +232,39 @@ def _minimised(
         if done or decrease <= ROUND_OFF * scale or count == MOST_STEPS:
             if isinstance(H, NewtonOperator):  # the dual point needs an accurate step
                 step = Step(at, H.solve(-gradient, FINE_ACCURACY, step.dx))
-            return at, step, rows, decrease <= enough
+            return at, step, rows, decrease <= enough, H
         s = _line_search(partial(function.slope, at, step), -2.0 * decrease)
         moved = at.x + s * step.dx
         if np.array_equal(moved, at.x):
-            return at, step, rows, decrease <= enough
+            return at, step, rows, decrease <= enough, H
         at = function.at(moved)
+
+
+def _refined(H: DenseSystem, at: State, step: Step, rows: list[Hessians]) -> Step:
+    """The step, corrected for the regularisation of H, if this brings the dual points nearer to balance."""
+    left, lengths = _imbalance(at, step, rows), at.function.lengths[:, None]
+    correction = H.solve(left)
+    if not np.max(np.abs(correction) * lengths) <= CORRECTION * np.max(np.abs(step.dx) * lengths):
+        return step  # a direction of round-off
+    better = Step(at, step.dx - correction)
+    return better if np.max(np.abs(_imbalance(at, better, rows))) < np.max(np.abs(left)) else step
+
+
+def _imbalance(at: State, step: Step, rows: list[Hessians]) -> Array:
+    """A'u' + 2 M w' + sum K'p', which is zero for an exact step."""
+    function = at.function
+    total = np.asarray(at.quadratic_grad + function.quadratic @ step.dx)
+    for term, u, h, dz in zip(function.smooth, at.smooth_grads, rows, step.smooth_scores, strict=True):
+        total += term.rows.T @ (u + bent(h, dz))
+    for rough, p in zip(function.rough, _multipliers(at, step), strict=True):
+        total += rough.adjoint(p)
+    return total
+
+
+def _multipliers(at: State, step: Step) -> list[Array]:
+    """p' = p + sigma J K dx."""
+    terms = zip(at.function.rough, at.multipliers, at.arguments, step.images, strict=True)
+    return [p + term.sigma * term.dual_set.moved(u, dz) for term, p, u, dz in terms]
 
 
 def _excess(function: AugmentedLagrangian, gradient: Array, scale: float) -> float:
@@ -239,25 +278,13 @@ def _excess(function: AugmentedLagrangian, gradient: Array, scale: float) -> flo
     return by_l1 + float(np.sum(slope[held] ** 2 / (4.0 * ridge[held])))
 
 
-def _direction(function: AugmentedLagrangian, H: Array | NewtonOperator, right: Array, x: Array) -> Array:
+def _direction(function: AugmentedLagrangian, H: DenseSystem | NewtonOperator, right: Array, x: Array) -> Array:
     """H^-1 right for a positive semidefinite H, regularised as little as possible."""
     # in scores, so that the units of the columns do not matter
     typical = function.typical_score + float(np.max(np.abs(x) * function.lengths[:, None]))
-    if isinstance(H, NewtonOperator):
-        return _short_step(H, right, LONG_BY_PRODUCTS * typical)
-    diagonal = np.einsum("ii->i", H)
-    capacity = np.tile(function.capacity, function.k)
-    longest = LONG * typical
-    dx, part = None, SMALL
-    diagonal += TINY * (diagonal + capacity) + np.finfo(float).tiny
-    while dx is None or not float(np.max(np.abs(dx) * function.lengths[:, None])) <= longest:
-        _, solved, failed = dposv(H.T, right.T.reshape(-1))  # H.T is H in Fortran order
-        dx = None if failed else np.asarray(solved).reshape(function.k, -1).T
-        diagonal += part * capacity
-        part *= 100.0
-        if part > 1e6:
-            raise scipy.linalg.LinAlgError("the Newton matrix has no Cholesky factor")
-    return dx
+    return (
+        H.direction(right, typical) if isinstance(H, DenseSystem) else _short_step(H, right, LONG_BY_PRODUCTS * typical)
+    )
 
 
 def _short_step(H: NewtonOperator, right: Array, longest: float) -> Array:
@@ -313,10 +340,13 @@ class Found:
     complementarity: float
     scale: float
 
+    def promising(self, tol: float) -> bool:
+        """Whether the complementarity leaves room for a proof."""
+        return bool(self.complementarity <= tol * self.scale)
+
     def iterate(self, tol: float, exhausted: bool) -> Iterate:
-        """The iterate, promising if the complementarity leaves room for a proof."""
-        promising = bool(self.complementarity <= tol * self.scale)
-        return Iterate(self.theta, self.b, self.dual, exhausted=exhausted, promising=promising)
+        """The iterate."""
+        return Iterate(self.theta, self.b, self.dual, exhausted=exhausted, promising=self.promising(tol))
 
 
 def _dual_points(function: AugmentedLagrangian, at: State, step: Step, rows: list[Hessians], ahead: Array) -> Found:
@@ -325,10 +355,7 @@ def _dual_points(function: AugmentedLagrangian, at: State, step: Step, rows: lis
     dual: dict[int, Array] = {}
     for term, u, h, dz in zip(function.smooth, at.smooth_grads, rows, step.smooth_scores, strict=True):
         dual[term.piece.number] = u + bent(h, dz)
-    multipliers = [
-        p + term.sigma * term.dual_set.moved(u, dz)
-        for term, p, u, dz in zip(function.rough, at.multipliers, at.arguments, step.images, strict=True)
-    ]
+    multipliers = _multipliers(at, step)
     s = 1.0 if _absorbs(function) else _factor_inside(function, multipliers, dual)
     s = s if s > LEAST_FACTOR else 1.0  # far from feasible: the multipliers are clipped
     for rough, p in zip(function.rough, multipliers, strict=True):

@@ -1,0 +1,58 @@
+"""Dense Newton systems: H dx = right by Cholesky's method, in place, regularised as little as possible."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.linalg
+from scipy.linalg.lapack import dpotrf, dpotrs
+
+from cvxstructreg.numerics.arrays import Array
+
+if TYPE_CHECKING:
+    from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian
+
+#: The Newton matrix is regularised by this part of its diagonal and of the curvature of all rows. Where some direction
+#: has no curvature, steps would be longer than LONG times the typical score: then by larger parts, growing by 100.
+TINY, LONG, SMALL = 1e-12, 1e3, 1e-6
+
+
+class DenseSystem:
+    """A positive semidefinite H in row order; one triangle of it is overwritten by a Cholesky factor."""
+
+    def __init__(self, function: AugmentedLagrangian, H: Array) -> None:
+        self.function, self.H = function, H
+        self.capacity = np.tile(function.capacity, function.k)
+        diagonal = np.einsum("ii->i", H)
+        self.diagonal = diagonal + TINY * (diagonal + self.capacity) + np.finfo(float).tiny
+        self.is_factor, self.factor = False, H.T
+
+    def direction(self, right: Array, typical: float) -> Array:
+        """H^-1 right, so regularised that no column changes the scores by more than LONG times the typical score."""
+        part, lengths = SMALL, self.function.lengths[:, None]
+        while True:
+            if self._factored():
+                dx = self.solve(right)
+                if float(np.max(np.abs(dx) * lengths)) <= LONG * typical:
+                    return dx
+            self.diagonal += part * self.capacity
+            part *= 100.0
+            if part > 1e6:
+                raise scipy.linalg.LinAlgError("the Newton matrix has no Cholesky factor")
+
+    def _factored(self) -> bool:
+        """Whether there is a Cholesky factor; it takes the place of the triangle of H above the diagonal."""
+        H = self.H
+        if self.is_factor:  # restored from the triangle that was kept
+            kept = np.tril(H, -1)
+            np.add(kept, kept.T, out=H)
+        np.einsum("ii->i", H)[:] = self.diagonal
+        self.is_factor = True
+        self.factor, failed = dpotrf(H.T, lower=1, clean=0, overwrite_a=1)  # H.T is H in Fortran order
+        return not failed
+
+    def solve(self, right: Array) -> Array:
+        """H^-1 right by the last factor."""
+        solved, _ = dpotrs(self.factor, right.T.reshape(-1), lower=1)
+        return np.asarray(solved).reshape(self.function.k, -1).T
