@@ -118,17 +118,23 @@ class PlainSteps:
         diagonal = np.concatenate([np.where(free, diagonal + added, 1.0), curvature.sum(axis=0) + added_b])
 
         single = sub.single if accuracy >= ROUGHEST else None
+        gram = None if single is None or sub.gram is None else sub.gram.of(curvature, sub.features)
 
-        def product(p: Array) -> Array:
+        def of_scores(p: Array) -> tuple[Array, Array]:
+            if sub.gram is not None:
+                sub.gram.spent += m
             s = sub.scores(p[:m], p[m:]) if single is None else single.adjoint(p[:m].reshape(-1, sub.k)) + p[m:]
             s = curvature * s if sub.rows_apart else sub.parts.smooth_score_hessp(point.scores, s)
-            out = sub.pull(s) if single is None else (single @ s).ravel()
+            return sub.pull(s) if single is None else (single @ s).ravel(), s.sum(axis=0)
+
+        def product(p: Array) -> Array:
+            out, sums = of_scores(p) if gram is None else gram.product(p[:m].reshape(-1, sub.k), p[m:])
             out += identity * p[:m]
             if sub.parts.weight_forms:
                 out += sub.quadratic_grad(p[:m])
             compiled.subtract_products(*rest, p[:m], out)
             out[~free] = 0.0
-            return np.concatenate([out, s.sum(axis=0) + added_b * p[m:] if sub.intercept else np.zeros(sub.k)])
+            return np.concatenate([out, sums + added_b * p[m:] if sub.intercept else np.zeros(sub.k)])
 
         downhill = -np.concatenate([np.where(free, point.slope, 0.0), point.slope_b])
         step = conjugate_gradients(product, downhill, diagonal, accuracy)

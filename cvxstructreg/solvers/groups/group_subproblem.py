@@ -25,6 +25,7 @@ from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.lazy import cached_property
+from cvxstructreg.solvers.groups.constant_curvature import WeightedGram
 from cvxstructreg.solvers.groups.group_steps import Newton
 from cvxstructreg.solvers.groups.single_precision import SingleMatrix
 
@@ -152,6 +153,12 @@ class Design:
         """X' for rough products, if X is dense."""
         return None if sp.issparse(self._design) else SingleMatrix.of(self.transposed)
 
+    @cached_property
+    def gram(self) -> WeightedGram | None:
+        """X'diag(h) X for rough products, if X is dense and losses are sums over rows; one output gains too little."""
+        several = self.rows_apart and self._parts.n_outputs > 1
+        return WeightedGram(self.transposed) if several and self.single is not None else None
+
     def pull(self, slope: Array) -> Array:
         """X'slope."""
         return np.asarray((self._view if self.compiled else self.transposed) @ slope)
@@ -181,6 +188,7 @@ class Subproblem:
             self.Xt = X.transposed[features]
             self.X = self.Xt.T
             self.single = None if X.single is None else X.single.chosen(features)
+            self.gram = X.gram
 
     def embedded(self, w: Array) -> Array:
         """The weights of all features, d x k."""
