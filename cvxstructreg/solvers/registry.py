@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers import reference
 from cvxstructreg.solvers.denoising import banded_differences, block_variation, total_variation
-from cvxstructreg.solvers.general import admm, proximal_gradient, semismooth_newton
+from cvxstructreg.solvers.general import admm, dual_newton, proximal_gradient, semismooth_newton
 from cvxstructreg.solvers.groups import group_descent, group_newton, nested_multipliers, sentence_admm
 from cvxstructreg.solvers.kernels import augmented_lagrangian, kernel_cg, warped_kernel
 from cvxstructreg.solvers.lasso import irls, working_set
@@ -46,6 +46,7 @@ _OWN: tuple[Solver, ...] = (
     irls.SOLVER,
     proximal_gradient.SOLVER,
     nested_multipliers.SOLVER,
+    dual_newton.SOLVER,
     semismooth_newton.MATRIX_FREE,
     admm.SOLVER,
     sentence_admm.SOLVER,
