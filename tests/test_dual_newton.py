@@ -48,6 +48,12 @@ def test_labelled_rows_and_weights_of_features():
     assert again.status == "optimal"
 
 
+def test_a_perfect_fit_without_weights():
+    problem = csr.Problem(csr.Linear(data()[0]), csr.Absolute(np.full(40, 2.0)) + csr.L1())
+    solution = problem.solve("dual_newton")
+    assert solution.status == "optimal" and solution.objective == 0.0 and not solution.coef.any()
+
+
 def test_many_columns_go_to_it_and_are_proved():
     X, y = data(n=60, d=2000)
     loss = csr.Quantile(y, quantile=0.7)

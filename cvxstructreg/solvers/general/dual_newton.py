@@ -213,6 +213,8 @@ def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
     piece, d = data.piece, problem.model.n_weights
     w = start.theta[:, 0] if data.lam.size == d else np.r_[start.theta[:, 0], start.b]
     z = data.scores(w, np.flatnonzero(w))
+    if data.loss(z) + float(data.lam @ np.abs(w)) == 0.0:  # a perfect fit without weights
+        yield Iterate(start.theta, start.b, {piece.number: np.zeros((z.size, 1))}, promising=True)
     known = start.dual.get(piece.number)
     slopes = np.where(z > data.at, data.upper, data.lower)
     u = slopes * _factor(data, slopes) if known is None or known.size != z.size else known[:, 0]
