@@ -109,3 +109,27 @@ def test_a_cluster_without_workers_is_an_error_and_not_an_endless_wait(monkeypat
     named = pytest.raises(csr.BlockError, match=r"block 0 was not processed: the cluster has had no workers for")
     with cluster, distributed.Client(cluster, set_as_default=False) as nobody, named:
         csr.RowBlocks([lambda: X], engine=nobody)
+
+
+def test_scores_stay_on_the_workers(client, monkeypatch):
+    parts = [X[:80], X[80:140], X[140:]]
+    blocks = csr.RowBlocks(parts, engine=client, scores="workers")
+    sizes: list[int] = []
+    result = dask_engine.Dask._result
+
+    def watched(self, *args):
+        seen = result(self, *args)
+        leaves = dask_engine._leaves(seen.result)
+        sizes.extend(part.size for part in leaves if isinstance(part, np.ndarray))
+        return seen
+
+    monkeypatch.setattr(dask_engine.Dask, "_result", watched)
+    problem = csr.Problem(csr.Linear(blocks), OBJECTIVE)
+    found = problem.solve()
+    assert agrees(found) and found.certificate.data.n_rows == N and found.certificate.data.n_blocks == 3
+    assert sizes and not set(sizes) & {60, 80, N}  # no result has a number for each row
+    memory = csr.certify(csr.Problem(csr.Linear(X), OBJECTIVE), found.coef, found.intercept)
+    assert found.certificate.lower_bound == pytest.approx(memory.lower_bound, rel=1e-6)
+    os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)  # its rows are made again
+    assert agrees(problem.solve(tol=1e-7))
+    assert found.certificate.dual.scores.shape == (N,)

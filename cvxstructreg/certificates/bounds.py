@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from cvxstructreg.certificates.dual_point import NO_PROOF, Proof, best, dual_of
 from cvxstructreg.certificates.free_directions import free_directions, linearised, refit
-from cvxstructreg.certificates.score_dual import ScoreDual, dual_point, score_unit
+from cvxstructreg.certificates.score_dual import ScoreDual, dual_point, kept_dual, score_unit
 from cvxstructreg.certificates.weight_dual import Dual, Known, Quadratic, WeightDual
 from cvxstructreg.core.default_prox import NoProxError
 from cvxstructreg.core.loss import Loss
@@ -80,6 +81,20 @@ def lower_bound(
                 its_quadratic = quadratic if moved is theta else parts.quadratic_value_and_grad(moved)
                 proof = best(proof, _proof(parts, start, dual, sweeps, known, its_quadratic))
     return proof
+
+
+def lower_bound_by_rows(
+    parts: NormalForm, theta: Array, b: Array, rows: Any, dual: Dual, sweeps: int, known: Known, quadratic: Quadratic
+) -> Proof | None:
+    """The same bound from the gradient at theta and the best intercept, by sums over rows that stay where they are.
+
+    None if round-off leaves the gradient out of balance.
+    """
+    start = kept_dual(parts, theta, b, rows)
+    if parts.model.intercept and np.any(np.abs(start.sums()) > IN_BALANCE * start.sizes()):
+        return None
+    charged = _with_errors(parts, start, np.array([start.b]), known[0])
+    return None if charged is None else _proof(parts, charged, dual, sweeps, known, quadratic)
 
 
 def _along_free_directions(
@@ -186,16 +201,16 @@ def _with_errors(parts: NormalForm, start: ScoreDual, b: Array, objective: float
         error += UNIT * sum(float(np.linalg.norm(scaled.grad(start.scores))) for scaled in parts.score_forms)
     imbalance = 0.0
     if parts.model.intercept:
-        sums = start.total.sum(axis=0, dtype=np.longdouble).astype(float)
-        if np.any(np.abs(sums) > BALANCED * np.abs(start.total).sum(axis=0) + REACH * error):
+        sums = start.sums()
+        if np.any(np.abs(sums) > BALANCED * start.sizes() + REACH * error):
             return None
-        unit = score_unit(start.total, objective)
+        unit = score_unit(start, objective)
         if sums.any() and parts.function_norm is None:
             mean = parts.largest_relative_mean * unit  # an upper bound, which is mostly good enough
             if float(np.abs(sums).sum()) * REACH * mean > NEGLIGIBLE * abs(objective):
                 mean = _largest_mean(parts, unit, objective)
             unit = max(unit, mean)
-        reach = REACH * np.maximum(np.abs(start.scores - b).max(axis=0), unit)
+        reach = REACH * np.maximum(start.farthest(b), unit)
         imbalance = float(np.sum(np.abs(sums) * reach - sums * b))
         imbalance += error * float(np.sum(reach + np.abs(b)))
     return replace(start, error=error, imbalance=imbalance)

@@ -24,6 +24,7 @@ from cvxstructreg.certificates import bounds as dual_points
 from cvxstructreg.certificates.dual_point import NO_PROOF, DualPoint, Proof, zero_dual
 from cvxstructreg.certificates.kkt import kkt_residual
 from cvxstructreg.certificates.null_point import null_point
+from cvxstructreg.certificates.score_dual import kept_rows, kept_value
 from cvxstructreg.certificates.strong_convexity import strong_convexity_bound
 from cvxstructreg.core.data_record import DataRecord
 from cvxstructreg.core.default_prox import NoProxError
@@ -146,16 +147,23 @@ def certify_point(
     if centred is not None:  # centred data avoid cancellation
         lowered = centred.lower(Point(theta, b))
         problem, theta, b = centred.problem, lowered.theta, lowered.b
-    scores = problem.model.scores(theta, b)
     parts = problem.normal_form
     quadratic = parts.quadratic_value_and_grad(theta)
-    objective = problem.value_at(theta, b, scores, quadratic[0])
+    rows = kept_rows(parts)
+    scores = problem.model.scores(theta, b) if rows is None else None
+    on_scores = None if rows is None else parts.score_pieces[0].scale * kept_value(rows, theta, float(b[0]))
+    objective = problem.value_at(theta, b, scores, quadratic[0], on_scores)
     if not np.isfinite(objective):
         return Certificate("duality_gap", objective, known_bound, np.inf, np.inf, dual=known_dual)
     if all(piece.has_conjugate for piece in parts.pieces):
         kind, known = "duality_gap", (objective, tol)
         try:
-            proof = dual_points.lower_bound(parts, theta, b, scores, dual or {}, sweeps, known, quadratic)
+            search = dual or {}, sweeps, known, quadratic
+            by_rows = None if rows is None else dual_points.lower_bound_by_rows(parts, theta, b, rows, *search)
+            if by_rows is None:
+                scores = problem.model.scores(theta, b) if scores is None else scores
+                by_rows = dual_points.lower_bound(parts, theta, b, scores, *search)
+            proof = by_rows
         except NoProxError:  # first dual points of terms on the scores come from prox steps
             proof = NO_PROOF
     else:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from cvxstructreg.certificates.score_dual import ScoreDual
+from cvxstructreg.certificates.score_dual import KeptPoint, ScoreDual
 from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.numerics.arrays import Array
 
@@ -83,7 +83,8 @@ class DualPoint:
         """The dual point of quadratic terms on the function of a kernel model."""
         return None if self._function is None else _as_vector(self._function)
 
-    def _scaled(self, u: Array) -> Array:
+    def _scaled(self, u: Any) -> Array:
+        u = u.gather() if isinstance(u, KeptPoint) else u
         return _as_vector(u if self._factor == 1.0 else self._factor * u)
 
     def __repr__(self) -> str:

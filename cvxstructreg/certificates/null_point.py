@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from cvxstructreg.certificates.free_directions import free_directions, refit
+from cvxstructreg.certificates.score_dual import kept_rows, kept_value, refit_kept
 from cvxstructreg.core.loss import Loss, lowest_constants
 from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.numerics.arrays import Array
@@ -65,7 +66,7 @@ def _find(problem: Problem) -> NullPoint:
     if parts.separable is not None and parts.separable.bounded:
         theta = np.clip(theta, parts.separable.lower, parts.separable.upper)
     at_rest = not theta.any()  # then no product with the data is needed
-    if at_rest and parts.all_penalised and _is_lone_loss(parts):
+    if at_rest and _is_lone_loss(parts) and (parts.all_penalised or kept_rows(parts) is not None):
         return _of_lone_loss(problem, theta)
     bare = scores = np.zeros((parts.model.n_rows, parts.n_outputs)) if at_rest else parts.model.scores(theta, b)
     at_zero = problem.value_at(theta, b, scores)
@@ -117,7 +118,10 @@ def _of_lone_loss(problem: Problem, theta: Array) -> NullPoint:
 
 def _best_intercept(parts: NormalForm, loss: Loss, theta: Array) -> tuple[Array, float, float]:
     """The best intercepts of a loss beside zero weights, and its values at zero scores and there."""
-    b, scores = np.zeros(parts.n_outputs), np.zeros((parts.model.n_rows, parts.n_outputs))
+    b = np.zeros(parts.n_outputs)
+    if (rows := kept_rows(parts)) is not None:
+        return _best_intercept_of(rows, parts, loss, theta)
+    scores = np.zeros((parts.model.n_rows, parts.n_outputs))
     at_zero = loss.value(scores)
     if not parts.model.intercept:
         return b, at_zero, at_zero
@@ -125,6 +129,16 @@ def _best_intercept(parts: NormalForm, loss: Loss, theta: Array) -> tuple[Array,
     _, best, moved = refit(parts, theta, b + guess, scores + guess, np.zeros((len(theta), 0)))
     value = loss.value(moved)
     return (best, at_zero, value) if value <= at_zero else (b, at_zero, at_zero)
+
+
+def _best_intercept_of(rows: Any, parts: NormalForm, loss: Loss, theta: Array) -> tuple[Array, float, float]:
+    """The same by sums over rows that stay where the blocks are."""
+    at_zero = kept_value(rows, theta, 0.0)
+    if not parts.model.intercept:
+        return np.zeros(1), at_zero, at_zero
+    b = refit_kept(rows, rows.state(theta), float(loss.constants()[0][0]))
+    value = kept_value(rows, theta, b)
+    return (np.array([b]), at_zero, value) if value <= at_zero else (np.zeros(1), at_zero, at_zero)
 
 
 def _intercepts(piece: Piece, scores: Array) -> list[Array]:

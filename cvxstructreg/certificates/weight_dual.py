@@ -64,11 +64,11 @@ class WeightDual:
         self.quadratic, self.gradient = quadratic
         self.ridged = parts.ridge[:, None] > 0
         self.any_ridged = bool(self.ridged.any())
-        pull = parts.model.adjoint(start.total)
+        pull = start.pull(parts)
         self.left = -pull - self.gradient  # to be absorbed by the separable part and the pieces
         self.pull = pull
-        self.unit = score_unit(start.total, known[0])
-        sizes = np.linalg.norm(start.total, axis=0) + start.error / UNIT
+        self.unit = score_unit(start, known[0])
+        sizes = start.norms() + start.error / UNIT
         self.noise = UNIT * parts.column_norms[:, None] * sizes  # the round-off in the pull
         for scaled in parts.weight_forms:  # and in the gradients of quadratic terms
             self.noise += scaled.grad_noise(start.theta)
@@ -128,7 +128,11 @@ class WeightDual:
             proofs.append(self._exact_quadratic())
         objective, tol = self.known
         too_large = quadratic_only and stuck.any() and self.parts.model.n_weights > DENSE_LIMIT
-        if (too_large or not self._all_norms()) and objective - best(*proofs).bound > tol * abs(objective):
+        if (
+            self.start.is_here
+            and (too_large or not self._all_norms())
+            and objective - best(*proofs).bound > tol * abs(objective)
+        ):
             points = None if stuck.any() else stepped(self.parts, self.start.theta, self.left)
             proofs.append(self._shifted(points or self.points))
         return best(*proofs)

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -89,23 +90,45 @@ class Dask(Engine):
         self, function: Callable[..., Any], shared: tuple[Any, ...], jobs: Iterable[tuple[Any, ...]]
     ) -> Iterator[Any]:
         """Results in order, with a few blocks for each thread in flight."""
+        return self._map(jobs, shared, lambda sent, block, own, _: self._submit(function, sent, block, own))
+
+    def map_kept(
+        self, function: Callable[..., Any], shared: tuple[Any, ...], jobs: Iterable[tuple[Any, ...]], kept: list[Any]
+    ) -> Iterator[Any]:
+        """The same, with states that stay on the workers; ``kept`` gets their futures."""
+        states: dict[int, Any] = {}
+
+        def submit(sent: Any, block: Block, own: Any, number: int) -> Any:
+            whole = self._submit(function, sent, block, own)
+            states[number] = self.client.submit(_state, whole, pure=False)
+            return self.client.submit(_summary, whole, pure=False)
+
+        for number, seen in enumerate(self._map(jobs, shared, submit)):
+            kept.append(states.pop(number))
+            yield seen
+
+    def keep(self, states: list[Any]) -> list[Any]:
+        """Futures of states; Dask can make them again if a worker is lost."""
+        return [self.client.submit(_itself, state, pure=False) for state in states]
+
+    def _map(self, jobs: Iterable[tuple[Any, ...]], shared: tuple[Any, ...], submit: Callable[..., Any]) -> Any:
         most = IN_FLIGHT * max(1, sum(self.client.nthreads().values()))
         sent = self._sent(shared)
-        waiting: deque[tuple[Any, Block, Any]] = deque()
+        waiting: deque[tuple[Any, Block, Any, int]] = deque()
 
         def first() -> Any:
-            future, block, own = waiting.popleft()
-            return self._result(future, block, lambda: self._submit(function, shared, block, own))
+            future, block, own, number = waiting.popleft()
+            return self._result(future, block, lambda: submit(shared, block, own, number))
 
         try:
-            for block, own in jobs:
-                waiting.append((self._submit(function, sent, block, own), block, own))
+            for number, (block, own) in enumerate(jobs):
+                waiting.append((submit(sent, block, own, number), block, own, number))
                 if len(waiting) > most:
                     yield first()
             while waiting:
                 yield first()
         finally:
-            for future, _, _ in waiting:
+            for future, *_ in waiting:
                 future.cancel()
 
     def _sent(self, shared: tuple[Any, ...]) -> Any:
@@ -164,6 +187,21 @@ def _on_worker(function: Callable[..., Any], shared: tuple[Any, ...], block: Blo
         assert isinstance(block, MemoryBlock)
         block = replace(block, matrix=matrix)
     return function(*shared, block, own)
+
+
+def _summary(seen: Any) -> Any:
+    """A result without the state that stays on the worker."""
+    short = copy(seen)
+    short.result = seen.result[0]
+    return short
+
+
+def _state(seen: Any) -> Any:
+    return seen.result[1]
+
+
+def _itself(state: Any) -> Any:
+    return state
 
 
 def _leaves(item: Any) -> Iterator[Any]:

@@ -16,8 +16,8 @@ from cvxstructreg.forms.quadratic_form import squared_columns
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.row_blocks import kernels
 from cvxstructreg.row_blocks.block import Block, BlockError, MemoryBlock, SelectedBlock, parts_of
-from cvxstructreg.row_blocks.engine import Engine, as_engine
-from cvxstructreg.row_blocks.known import NOTHING, Known, picked, stacked_parts
+from cvxstructreg.row_blocks.engine import Engine, as_engine, keeps_scores
+from cvxstructreg.row_blocks.known import NOTHING, KeptRows, Known, picked, stacked_parts
 from cvxstructreg.row_blocks.meter import Meter
 from cvxstructreg.row_blocks.products import Absolute, Transposed
 from cvxstructreg.row_blocks.sources import Opened, joined, opened
@@ -27,8 +27,6 @@ from cvxstructreg.runtime.memory import available_memory, parse_bytes
 DEFAULT_PART = 0.5
 #: While columns or blocks are put together, they are in memory twice, and solvers make copies of them.
 COPIES = 5.0
-#: Blocks that a sample of rows is taken from.
-SAMPLED_BLOCKS = 16
 
 
 class RowBlocks:
@@ -47,6 +45,9 @@ class RowBlocks:
         How the blocks of a pass are processed. By default threads, or Dask for data on a Dask cluster.
     memory_limit : int or str, optional
         Bytes that the data kept in memory may take, such as "2 GB"; half of the available memory by default.
+    scores : "here" or "workers", optional
+        Where vectors with a number for each row are. "workers": with the blocks, if the loss is a smooth sum over rows
+        with one output; by default from 10 million rows on a Dask cluster on.
 
     Attributes
     ----------
@@ -72,7 +73,7 @@ class RowBlocks:
     dtype = np.dtype(float)
     __array_ufunc__ = None  # NumPy then leaves products to this class
 
-    def __init__(self, source: Any, engine: Any = None, memory_limit: Any = None) -> None:
+    def __init__(self, source: Any, engine: Any = None, memory_limit: Any = None, scores: str | None = None) -> None:
         found = source if isinstance(source, Opened) else opened(source)
         self.engine: Engine = as_engine(engine, found.remote)
         self.memory_limit = DEFAULT_PART * available_memory() if memory_limit is None else parse_bytes(memory_limit)
@@ -92,24 +93,23 @@ class RowBlocks:
         self.shape = (int(self.starts[-1]), self._blocks[0].n_columns)
         if 0 in self.shape:
             raise ValueError(f"the blocks must have at least one row and one column in all, got shape {self.shape}")
+        self.keeps_scores = keeps_scores(scores, self.engine, self.shape[0])
         for block in self._blocks:
             if block.n_columns != self.shape[1]:
                 raise BlockError(f"{block.name} has {block.n_columns} columns, but the first has {self.shape[1]}")
 
     # ------------------------------------------------------------------------------------------------ passes
 
-    @property
-    def n_blocks(self) -> int:
-        """Number of blocks."""
-        return len(self._blocks)
+    n_blocks = property(lambda self: len(self._blocks), doc="Number of blocks.")
+    size = property(lambda self: self.shape[0] * self.shape[1], doc="Number of entries, zeros included.")
 
-    @property
-    def size(self) -> int:
-        """Number of entries, zeros included."""
-        return self.shape[0] * self.shape[1]
+    def run(
+        self, kernel: kernels.Kernel, shared: tuple[Any, ...] = (), own: Any = None, kept: list[Any] | None = None
+    ) -> Iterator[tuple[slice, Any]]:
+        """One pass: yield the rows of each block and ``kernel(block, *shared, *own(rows))``, in order.
 
-    def run(self, kernel: kernels.Kernel, shared: tuple[Any, ...] = (), own: Any = None) -> Iterator[tuple[slice, Any]]:
-        """One pass: yield the rows of each block and ``kernel(block, *shared, *own(rows))``, in order."""
+        If the kernel returns (summary, state), ``kept`` gets the states, which stay where the blocks are.
+        """
         self.meter.begin()
         first = self._seen is None
         parts = [slice(int(a), int(b)) for a, b in zip(self.starts[:-1], self.starts[1:], strict=True)]
@@ -117,7 +117,8 @@ class RowBlocks:
             (block, () if own is None else tuple(own(part)))
             for part, block in zip(parts, self._blocks_now(), strict=True)
         )
-        results = self.engine.map(kernels.perform, (kernel, shared, first), jobs)
+        todo = kernels.perform, (kernel, shared, first), jobs
+        results = self.engine.map(*todo) if kept is None else self.engine.map_kept(*todo, kept)
         notes, sizes = [], (part.stop - part.start for part in parts)
         for number, (part, seen, _) in enumerate(
             zip(parts, results, self.meter.watched(sizes, self.shape[0]), strict=True)
@@ -224,6 +225,10 @@ class RowBlocks:
         self._known.keep_scores(theta, scores)
         if u is not None and pulled is not None:
             self._known.keep_pull(u, pulled)
+
+    def kept_rows(self, loss: Any) -> KeptRows:
+        """The rows of a loss, for sums over rows that stay where the blocks are."""
+        return self._known.rows_of(self, loss)
 
     def bent_pull(self, weights: Array, p: Array, shift: float) -> Array:
         """X'(weights * (X p + shift)) in one pass."""
@@ -349,7 +354,7 @@ class RowBlocks:
         blocks = [SelectedBlock(b.name, b.n_rows, len(chosen), b, chosen) for b in self._blocks]
         numbers = tuple(values[chosen] for values in self.statistics())
         view = RowBlocks(Opened(blocks, sparse=self.sparse, statistics=numbers), self.engine, int(self.memory_limit))
-        view.meter, view._seen, view.selected = self.meter, self._seen, True
+        view.meter, view._seen, view.selected, view.keeps_scores = self.meter, self._seen, True, False
         return view
 
     def take(self, numbers: Any) -> RowBlocks:
@@ -370,19 +375,14 @@ class RowBlocks:
             self._known.whole = whole = stacked_parts(parts, "csr")
         return whole
 
-    def sample(self, n_rows: int) -> tuple[Any, Any]:
-        """About ``n_rows`` rows spread over the blocks (over the first blocks of an iterator), and their numbers."""
-        each = max(1, -(-n_rows // min(self.n_blocks, SAMPLED_BLOCKS)))
-        spread = np.unique(np.linspace(0, self.n_blocks - 1, min(self.n_blocks, SAMPLED_BLOCKS)).astype(np.int64))
+    def look(self, numbers: Any, kernel: kernels.Kernel, shared: tuple[Any, ...]) -> list[tuple[int, Any]]:
+        """The results of a kernel for some blocks (of an iterator the first ones), with their numbers; not a pass."""
         if self._factory is None:
-            blocks = [self._blocks[i] for i in spread]
+            blocks = [self._blocks[i] for i in numbers]
         else:
-            blocks, spread = list(itertools.islice(self._blocks_now(), len(spread))), np.arange(len(spread))
-        jobs = ((block, ()) for block in blocks)
-        results = self.engine.map(kernels.perform, (kernels.some_rows, (each,), self._seen is None), jobs)
-        found = [seen.result for seen in results]
-        rows = np.concatenate([self.starts[i] + its for i, (its, _) in zip(spread, found, strict=True)])
-        return rows, stacked_parts([part for _, part in found], "csr")
+            blocks, numbers = list(itertools.islice(self._blocks_now(), len(numbers))), range(len(numbers))
+        results = self.engine.map(kernels.perform, (kernel, shared, self._seen is None), ((b, ()) for b in blocks))
+        return [(int(i), seen.result) for i, seen in zip(numbers, results, strict=True)]
 
     # ------------------------------------------------------------------------------------------------ record
 

@@ -12,6 +12,8 @@ from cvxstructreg.row_blocks.block import BlockError
 
 #: How often blocks are processed again after their workers were lost.
 RETRIES = 3
+#: From so many rows on, scores stay on the workers of a cluster by default.
+KEEP_FROM = 10_000_000
 #: Threads at most, unless the user asks for more: beyond this, reading the files is the limit.
 MOST_THREADS = 8
 
@@ -26,6 +28,20 @@ class Engine:
     def map(self, function: Callable[..., Any], shared: tuple[Any, ...], jobs: Iterable[tuple[Any, ...]]) -> Any:
         """Yield ``function(*shared, *job)`` for all jobs, in their order."""
         return (function(*shared, *job) for job in jobs)
+
+    def map_kept(self, function: Callable[..., Any], shared: tuple[Any, ...], jobs: Any, kept: list[Any]) -> Any:
+        """The same for results (summary, state): yield the summaries, and keep the states where the blocks are.
+
+        ``kept`` gets a handle of each state, which later jobs may contain in place of the state.
+        """
+        for seen in self.map(function, shared, jobs):
+            seen.result, state = seen.result
+            kept.append(state)
+            yield seen
+
+    def keep(self, states: list[Any]) -> list[Any]:
+        """Handles of states that are sent to where the blocks are processed."""
+        return states
 
     def prepare(self, blocks: list[Any]) -> list[Any]:
         """Bring the blocks to where they are processed; called once."""
@@ -123,3 +139,10 @@ def as_engine(engine: Any, remote: bool = False) -> Engine:
 
         return Dask(None if engine == "dask" else engine)
     raise ValueError(f"engine must be 'serial', 'threads', 'joblib', 'dask' or a Dask client, got {engine!r}")
+
+
+def keeps_scores(scores: str | None, engine: Engine, n_rows: int) -> bool:
+    """Whether scores stay where the blocks are processed."""
+    if scores not in (None, "here", "workers"):
+        raise ValueError(f"scores must be 'here' or 'workers', got {scores!r}")
+    return scores == "workers" or (scores is None and engine.remote and n_rows >= KEEP_FROM)

@@ -171,6 +171,19 @@ def newton_on(
     return images, np.asarray(C.T @ g), curved, float(g.sum()), float(value)
 
 
+def newton_kept(
+    X: Any, chosen: Any, w: Array, b: Array, bent: tuple[int, int], scale: float, loss: Any
+) -> tuple[Any, Array]:
+    """The same for one loss, with C w as the state that is kept."""
+    images, *rest = newton_on(X, chosen, w, b, bent, [(scale, loss)])
+    return tuple(rest), images
+
+
+def value_between(loss: Any, images: Array, others: Array, t: float, b: float) -> float:
+    """The value of a loss between two points, from X theta at both."""
+    return float(loss.value(images + t * (others - images) + b))
+
+
 def _pull_of_rows(X: Any, g: Array) -> Array:
     """X'g for one output, where compiled loops are loaded anyway."""
     if not sp.issparse(X):

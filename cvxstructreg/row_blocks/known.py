@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.row_blocks.block import Block, MemoryBlock
 from cvxstructreg.runtime.memory import in_small_pages
 
 #: Products of each kind that are kept.
@@ -24,7 +25,93 @@ SAME = 4.0 * float(np.finfo(float).eps)
 Products = tuple[tuple[Array, Array], ...]
 #: The numbers of columns, and the columns.
 Kept = tuple[Any, Any]
+#: Handles of X theta, one for each block.
+State = list[Any]
 NOTHING: Kept = (np.zeros(0, dtype=np.int64), None)
+
+
+class KeptRows:
+    """The rows of a loss, which stay where the blocks are processed: only sums over rows come back.
+
+    A *state* has a handle of X theta for each block. The loss has one output and is a sum over rows; its labels and
+    weights go out once.
+    """
+
+    def __init__(self, design: Any, loss: Any) -> None:
+        from cvxstructreg.row_blocks.sampling import loss_of_rows  # imports the design
+
+        self.design, self.loss = design, loss
+        sizes = [slice(int(a), int(b)) for a, b in zip(design.starts[:-1], design.starts[1:], strict=True)]
+        self.losses = design.engine.keep([loss_of_rows(loss, rows) for rows in sizes])
+        self._states: tuple[tuple[Array, State], ...] = ()
+        self._pulls: tuple[tuple[State, float, float, Array], ...] = ()
+
+    def state(self, theta: Array) -> State:
+        """X theta by a pass, unless it is known."""
+        for given, found in self._states:
+            if np.array_equal(given, theta):
+                return found
+        if not theta.any():
+            kept: list[Any] = []
+            list(self.design.engine.map_kept(_applied, (_no_scores, ()), self._jobs(), kept))
+            return self.remember(theta, kept)
+        return self.run(_images, (theta,), theta)[0]
+
+    def run(self, kernel: Any, shared: tuple[Any, ...], theta: Array) -> tuple[State, list[Any]]:
+        """A pass at theta with a kernel that returns (summary, X theta): the state, and all summaries."""
+        kept: list[Any] = []
+        losses = iter(self.losses)
+        found = [part for _, part in self.design.run(kernel, shared, lambda rows: (next(losses),), kept)]
+        return self.remember(theta, kept), found
+
+    def remember(self, theta: Array, kept: list[Any]) -> State:
+        """Keep the latest states."""
+        self._states = (*self._states[1 - LATEST :], (theta.copy(), kept))
+        return kept
+
+    def sums(self, kernel: Any, *shared: Any, states: tuple[State, ...] = ()) -> list[Any]:
+        """The results of ``kernel(loss, *states, *shared)`` for all blocks, without reading them."""
+        results = self.design.engine.map(_applied, (kernel, shared), self._jobs(*states))
+        return [seen.result for seen in results]
+
+    def pull(self, state: State, b: float, scale: float) -> Array:
+        """X'u for the slopes u = scale * grad(X theta + b), by a pass unless it is known."""
+        for its_state, *where, found in self._pulls:
+            if its_state is state and where == [b, scale]:
+                return found.copy()
+        total, each = np.zeros((self.design.shape[1], 1)), iter(zip(state, self.losses, strict=True))
+        for _, part in self.design.run(_pull, (b, scale), lambda rows: next(each)):
+            total += part
+        self._pulls = (*self._pulls[1 - LATEST :], (state, b, scale, total))
+        return total.copy()
+
+    def _jobs(self, *states: State) -> Iterator[tuple[Block, tuple[Any, ...]]]:
+        names = (f"the scores of block {number}" for number in range(len(self.losses)))
+        return ((MemoryBlock(name), tuple(own)) for name, *own in zip(names, self.losses, *states, strict=True))
+
+
+def _applied(kernel: Any, shared: tuple[Any, ...], block: Block, own: Any) -> Any:
+    """Apply a kernel to what is kept for a block."""
+    return Result(kernel(*own, *shared))
+
+
+class Result:
+    """A result of a block that was not read."""
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+
+
+def _no_scores(loss: Any) -> tuple[None, Array]:
+    return None, np.zeros((len(loss.y), 1))
+
+
+def _images(X: Any, theta: Array, loss: Any) -> tuple[None, Array]:
+    return None, np.asarray(X @ theta)
+
+
+def _pull(X: Any, b: float, scale: float, images: Array, loss: Any) -> Array:
+    return np.asarray(X.T @ (scale * loss.grad(images + b)))
 
 
 class Known:
@@ -37,6 +124,13 @@ class Known:
         self.whole: Any = None
         self.keep = False  # whether the whole X is kept after its last user
         self._users: set[object] = set()
+        self._rows: KeptRows | None = None
+
+    def rows_of(self, design: Any, loss: Any) -> KeptRows:
+        """The rows of a loss, where the blocks are; those of the last loss are kept."""
+        if self._rows is None or self._rows.loss is not loss:
+            self._rows = KeptRows(design, loss)
+        return self._rows
 
     @contextmanager
     def held(self) -> Iterator[None]:

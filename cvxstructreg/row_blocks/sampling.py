@@ -13,7 +13,11 @@ from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Linear
 from cvxstructreg.core.objective import Objective, Term
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.row_blocks import kernels
+from cvxstructreg.row_blocks.known import stacked_parts
 
+#: Blocks that a sample of rows is taken from.
+SAMPLED_BLOCKS = 16
 #: The part of the memory limit that a sample may take, and the fewest rows of a useful one.
 SHARE, FEWEST = 0.2, 500
 
@@ -41,7 +45,7 @@ def sampled(problem: Problem, n_rows: int, for_selection: bool = False) -> Probl
         return None
     if any(term.target != "weights" and not _is_plain(term.atom) for term in problem.terms):
         return None
-    rows, X = design.sample(n_rows)
+    rows, X = rows_of(design, n_rows)
     growth, terms = float(np.sqrt(problem.model.n_rows / len(rows))) if for_selection else 1.0, []
     for term in problem.terms:
         if not isinstance(term.atom, Loss):
@@ -56,6 +60,15 @@ def sampled(problem: Problem, n_rows: int, for_selection: bool = False) -> Probl
         freeze(part, sample_weight=weights[rows] / share)
         terms.append(Term(part, term.scale, term.target))
     return Problem(Linear(sp.csr_array(X) if sp.issparse(X) else X, problem.model.intercept), Objective(tuple(terms)))
+
+
+def rows_of(design: Any, n_rows: int) -> tuple[Any, Any]:
+    """About ``n_rows`` rows spread over the blocks (over the first blocks of an iterator), and their numbers first."""
+    count = min(design.n_blocks, SAMPLED_BLOCKS)
+    each, spread = max(1, -(-n_rows // count)), np.unique(np.linspace(0, design.n_blocks - 1, count).astype(np.int64))
+    found = [(design.starts[i], result) for i, result in design.look(spread, kernels.some_rows, (each,))]
+    rows = np.concatenate([first + its for first, (its, _) in found])
+    return rows, stacked_parts([part for _, (_, part) in found], "csr")
 
 
 def _is_plain(atom: Any) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.certificates.certificate import objective_scale
+from cvxstructreg.certificates.score_dual import kept_rows
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.numerics.arrays import Array
@@ -64,7 +65,7 @@ def run(problem: Problem, start: Iterate, tol: float, sample: int = 20_000) -> I
 
 def steps(search: Search, chosen: Any, theta: Array, b: Array) -> Iterator[Iterate]:
     """Newton steps from a point whose nonzero weights are in the set."""
-    if search.design.shape[0] >= sampled_newton.MANY_ROWS:
+    if search.design.shape[0] >= sampled_newton.MANY_ROWS or kept_rows(search.parts) is not None:
         yield from sampled_newton.steps(search, chosen, theta, b)
         return
     problem, tol = search.problem, search.tol

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cvxstructreg.certificates.certificate import objective_scale
+from cvxstructreg.certificates.score_dual import kept_rows
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.numerics.arrays import Array
@@ -26,6 +27,7 @@ from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.quiet import muted
 from cvxstructreg.solvers.iterate import InaccurateWarning, Iterate
 from cvxstructreg.solvers.needs import Need, OneLoss, Outputs, RowBlockModel, ScoresCan
+from cvxstructreg.solvers.row_blocks.column_search import Sparsifies
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
 #: The most weights: a Gram matrix and its eigenvectors must be cheap against a pass.
@@ -69,6 +71,20 @@ class EveryRow(Need):
     def missing(self, problem: Problem) -> str | None:
         """Refuse losses of some rows."""
         return "some rows have no label" if problem.normal_form.score_pieces[0].K is not None else None
+
+
+@dataclass(frozen=True)
+class ScoresHere(Need):
+    """Scores in this process, unless no solver leaves them on the workers."""
+
+    def __str__(self) -> str:
+        return "scores in this process"
+
+    def missing(self, problem: Problem) -> str | None:
+        """Refuse problems that ``gram_columns`` solves with scores on the workers."""
+        if not problem.given.row_blocks.keeps_scores or Sparsifies().missing(problem) is not None:
+            return None
+        return None if kept_rows(problem.normal_form) is None else "the scores stay on the workers"
 
 
 class Rounds:
@@ -190,6 +206,7 @@ SOLVER = Solver(
         ScoresCan((("grad", "hess_diag"),), "curvature for each row (hess_diag)"),
         EveryRow(),
         FewWeights(MOST),
+        ScoresHere(),
     ),
     coordinates=AS_GIVEN,
     by_passes=True,

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.certificates.certificate import objective_scale
+from cvxstructreg.certificates.score_dual import kept_rows
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.row_blocks import kernels
@@ -57,15 +58,16 @@ class Visit:
     theta: Array
     b: Array
     chosen: Any
-    z: Array
+    scores: Any  # an array, or a state that stays where the blocks are
     slope: Array
     slope_b: float
     curved: kernels.SomeRows
     value: float
+    n_rows: int
 
     def model(self, intercept: bool) -> QuadraticModel:
         """The model of the loss on the set, with the curvature of some rows in place of that of all."""
-        grown = len(self.z) / self.curved.size
+        grown = self.n_rows / self.curved.size
         sums = (self.slope_b, grown * self.curved.total) if intercept else (0.0, 0.0)
         point = self.theta[self.chosen, 0], float(self.b[0])
         return QuadraticModel(*point, self.slope, grown * self.curved.centre, grown * self.curved.gram, *sums)
@@ -132,38 +134,55 @@ def steps(search: Search, chosen: Any, theta: Array, b: Array) -> Iterator[Itera
 
 def _visit(search: Search, theta: Array, b: Array, chosen: Any, shares: Shares) -> Visit:
     """One pass at a point."""
-    design, problem = search.design, search.problem
+    design, problem, m = search.design, search.problem, chosen.size
+    (piece,) = search.parts.score_pieces
+    shared = chosen, theta[chosen], b, shares.next(m)
+    scores: Any
+    if (rows := kept_rows(search.parts)) is not None:
+        scores, found = rows.run(kernels.newton_kept, (*shared, piece.scale), theta)
+    else:
+        scores, found = _scores_here(search, theta, shared)
+        scores += b
+    slope, curved = np.zeros((m, 1)), kernels.SomeRows(0, 0.0, np.zeros(m), np.zeros((m, m)))
+    for its_slope, its_curved, _, _ in found:
+        slope += its_slope
+        curved = curved.plus(its_curved)
+    slope_b, value = (float(sum(part[i] for part in found)) for i in (2, 3))
+    objective = problem.value_at(theta, b, score_value=value)
+    return Visit(theta, b, chosen, scores, slope[:, 0], slope_b, curved, objective, design.shape[0])
+
+
+def _scores_here(search: Search, theta: Array, shared: tuple[Any, ...]) -> tuple[Array, list[Any]]:
+    """A pass that brings X theta to this process, and the other results of all blocks."""
     (piece,) = search.parts.score_pieces
     loss, scale = piece.atom, piece.scale
     assert isinstance(loss, Loss)
-    m = chosen.size
-    z, slope, slope_b, value = np.empty((design.shape[0], 1)), np.zeros((m, 1)), 0.0, 0.0
-    curved = kernels.SomeRows(0, 0.0, np.zeros(m), np.zeros((m, m)))
-    for rows, found in design.run(
-        kernels.newton_on,
-        (chosen, theta[chosen], b, shares.next(m)),
-        lambda rows: ([(scale, loss_of_rows(loss, rows))],),
-    ):
-        z[rows] = found[0]
-        slope += found[1]
-        curved = curved.plus(found[2])
-        slope_b, value = slope_b + found[3], value + found[4]
-    design.remember(theta, z)
-    z += b
-    objective = problem.value_at(theta, b, score_value=value)
-    return Visit(theta, b, chosen, z, slope[:, 0], slope_b, curved, objective)
+    images, found = np.empty((search.design.shape[0], 1)), []
+    for rows, part in search.design.run(kernels.newton_on, shared, lambda rows: ([(scale, loss_of_rows(loss, rows))],)):
+        images[rows] = part[0]
+        found.append(part[1:])
+    search.design.remember(theta, images)
+    return images, found
+
+
+def _value_between(search: Search, at: Visit, new: Visit, t: float) -> float:
+    """The objective between two points; scores are interpolated, so that no pass is needed."""
+    theta, b = at.theta + t * (new.theta - at.theta), at.b + t * (new.b - at.b)
+    if (rows := kept_rows(search.parts)) is None:
+        return search.problem.value_at(theta, b, at.scores + t * (new.scores - at.scores))
+    values = rows.sums(kernels.value_between, t, float(b[0]), states=(at.scores, new.scores))
+    return search.problem.value_at(theta, b, score_value=search.parts.score_pieces[0].scale * float(sum(values)))
 
 
 def _moved(search: Search, at: Visit, point: tuple[Array, Array], chosen: Any, shares: Shares, settled: bool) -> Visit:
     """The new point, or one between the two with a lower objective; ``settled`` means that curvatures change little."""
     new = _visit(search, *point, chosen, shares)
     if new.value <= at.value + ROUND_OFF * abs(at.value):
-        same = settled and chosen.size == at.chosen.size and at.curved.size + new.curved.size <= len(at.z)
+        same = settled and chosen.size == at.chosen.size and at.curved.size + new.curved.size <= at.n_rows
         return replace(new, curved=new.curved.plus(at.curved)) if same else new
     shares.more()
-    for halvings in range(1, HALVINGS):  # scores are interpolated, so that the search needs no pass
+    for halvings in range(1, HALVINGS):
         t = 0.5**halvings
-        theta, b, z = (x + t * (y - x) for x, y in zip((at.theta, at.b, at.z), (*point, new.z), strict=True))
-        if search.problem.value_at(theta, b, z) < at.value:
-            return _visit(search, theta, b, chosen, shares)
+        if _value_between(search, at, new, t) < at.value:
+            return _visit(search, at.theta + t * (new.theta - at.theta), at.b + t * (new.b - at.b), chosen, shares)
     return at

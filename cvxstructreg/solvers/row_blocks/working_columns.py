@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from cvxstructreg.certificates.score_dual import kept_rows
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.row_blocks.block import MemoryLimitWarning
@@ -40,6 +41,9 @@ def run(problem: Problem, start: Iterate, tol: float, sample: int = SAMPLE) -> I
     """``sample`` is the number of rows of a preliminary fit that gives the first working set; 0 for none."""
     search = Search(problem, tol)
     chosen, point = search.first_set(start, sample)
+    if kept_rows(search.parts) is not None and gram_columns.SOLVER.accepts(problem):  # columns would have all rows
+        yield from gram_columns.steps(search, chosen, *point)
+        return
     inner = max(FIRST_TOL, OF_TOL * tol)
     expected = _expected(search, start, chosen)
     if expected is not None:  # the previous solution of a path: the pass that certified it tells the next columns
