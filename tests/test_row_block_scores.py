@@ -134,5 +134,6 @@ def test_the_default_depends_on_rows_and_engine(monkeypatch):
     monkeypatch.setattr(engines, "KEEP_FROM", N)
     assert blocks_of(X, remote, None).keeps_scores and not blocks_of(X, "serial", None).keeps_scores
     assert not blocks_of(X, remote, "here").keeps_scores
+    assert blocks_of(X).take([0, 2]).keeps_scores and not blocks_of(X, remote, "here").take([0, 2]).keeps_scores
     with pytest.raises(ValueError, match="scores must be 'here' or 'workers', got 'there'"):
         blocks_of(X, "serial", "there")

@@ -83,4 +83,17 @@ def _repair(problem: Problem) -> list[str]:
         model = problem.model
     except ValueError as error:
         return [f"but {error}"]
-    return [f"  and {note}" for note in model.notes()]
+    return [f"  and {note}" for note in (*model.notes(), *_traffic(problem))]
+
+
+def _traffic(problem: Problem) -> tuple[str, ...]:
+    """Where the scores of data in blocks are, if they stay with the blocks, and what moves instead."""
+    blocks = problem.given.row_blocks
+    if blocks is None or not blocks.keeps_scores:
+        return ()
+    size = f"{8 * problem.given.n_weights:,} bytes"
+    return (
+        f"scores stay with the blocks: {size} of weights go to each block and {size} of X'u come back in a pass; "
+        "losses without a curvature for each row or with several outputs, and weights without penalty, bring their "
+        "scores here",
+    )

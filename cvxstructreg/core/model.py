@@ -65,13 +65,7 @@ class Model:
 
     def notes(self) -> tuple[str, ...]:
         """Remarks about the design for ``describe()``."""
-        if self.row_blocks is None or not self.row_blocks.keeps_scores:
-            return ()
-        traffic = f"{8 * self.n_weights:,} bytes of weights go to each block and as many of X'u come back in a pass"
-        return (
-            f"scores stay with the blocks: {traffic}; losses without a curvature for each row or with several outputs, "
-            "and weights without penalty, bring their scores here",
-        )
+        return ()
 
     @property
     def n_rows(self) -> int:

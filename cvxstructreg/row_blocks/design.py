@@ -365,7 +365,7 @@ class RowBlocks:
         rows = np.concatenate([np.arange(self.starts[i], self.starts[i + 1]) for i in numbers])
         y, weights = (None if values is None else values[rows] for values in (self.y, self.sample_weight))
         found = Opened([self._blocks[i] for i in numbers], y=y, sample_weight=weights, sparse=self.sparse)
-        return RowBlocks(found, self.engine, int(self.memory_limit))
+        return RowBlocks(found, self.engine, int(self.memory_limit), "workers" if self.keeps_scores else "here")
 
     def gather(self, keep: bool = True) -> Any:
         """The whole matrix in memory, read in one pass; later products use it (without ``keep``, while it is held)."""
