@@ -1,7 +1,8 @@
 """CVXPY, imported when first used: its import takes longer than all else, and fast solves do not need it.
 
 All other files write ``from cvxstructreg.runtime.lazy_cvxpy import cp``. A file that derives classes from CVXPY's
-imports CVXPY itself, and is imported inside functions.
+imports CVXPY itself, and is imported inside functions. So do the textbook formulas of the cross-check, which share no
+code with the library.
 """
 
 from __future__ import annotations

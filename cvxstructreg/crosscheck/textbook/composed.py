@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.crosscheck.textbook.matrices import Array
-from cvxstructreg.runtime.lazy_cvxpy import cp
 
 KINDS = ("HuberPenalty", "BlockNorms", "compose", "FromExpression")
 EPS = float(np.finfo(float).eps)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
@@ -19,7 +20,6 @@ from cvxstructreg.crosscheck.textbook.matrices import bounds, covered, differenc
 from cvxstructreg.crosscheck.textbook.structured import KINDS as STRUCTURED
 from cvxstructreg.crosscheck.textbook.structured import unseen_rows
 from cvxstructreg.crosscheck.textbook.survival import survival_gains
-from cvxstructreg.runtime.lazy_cvxpy import cp
 
 #: Smallest total increase of the margins that counts, for directions with entries of at most 1 in units of the columns.
 LEAST = 1e-9

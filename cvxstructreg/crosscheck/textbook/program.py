@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.crosscheck.recipe import Recipe, outputs_of
@@ -19,7 +20,6 @@ from cvxstructreg.crosscheck.textbook.regression import regression_expression, w
 from cvxstructreg.crosscheck.textbook.structured import KINDS as STRUCTURED
 from cvxstructreg.crosscheck.textbook.structured import structured_expression
 from cvxstructreg.crosscheck.textbook.survival import survival_expression
-from cvxstructreg.runtime.lazy_cvxpy import cp
 
 #: Solvers in the order in which they are tried, with their options for tight tolerances.
 SOLVERS: tuple[tuple[str, dict[str, Any]], ...] = (

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.crosscheck.textbook.matrices import Array
-from cvxstructreg.runtime.lazy_cvxpy import cp
 
 EPS = float(np.finfo(float).eps)
 #: Margins within this many units of round-off of a kink count as being at the kink.

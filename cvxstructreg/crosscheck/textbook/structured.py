@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.crosscheck.textbook.matrices import Array, differences
-from cvxstructreg.runtime.lazy_cvxpy import cp
 
 #: Penalties of absolute differences.
 DIFFERENCES = ("TotalVariation", "TrendFilter")

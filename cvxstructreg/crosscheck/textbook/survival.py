@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 
 from cvxstructreg.crosscheck.textbook.matrices import Array
-from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
 def moments(term: dict[str, Any]) -> Iterator[tuple[Array, Array]]:
