@@ -54,7 +54,7 @@ FLAT, LONGEST = 0.03, 1e4
 FALLING = 1.001
 #: Where Newton steps are found by products and some direction has no curvature: the longest step in typical scores, the
 #: first part of the curvature of all rows that is added, growing by 10, and what is kept of it for the next system.
-LONG_BY_PRODUCTS, SMALL_BY_PRODUCTS, KEPT = 10.0, 1e-3, 0.7
+LONG_BY_PRODUCTS, SMALL_BY_PRODUCTS, KEPT = 1.0, 1e-3, 0.7
 #: Newton steps for one augmented Lagrangian.
 MOST_STEPS = 60
 #: Augmented Lagrangians, each of at most so many Newton steps, and the growth of all sigmas together.
