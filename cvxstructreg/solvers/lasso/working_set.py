@@ -231,6 +231,8 @@ class State:
 
     def accuracy(self, worst: float, target: float) -> float:
         """How accurately to solve the next model. A violation v adds about v / c times the L1 term to the gap."""
+        if not self.rows_apart:  # the model is not the loss near the point, so that its exact minimum is worth little
+            return INNER * worst
         loosest, c = self.inner * worst, self.strength
         values = float(self.box[0][self.support] @ np.abs(self.w[self.support]))
         if c == 0.0 or values == 0.0:
