@@ -39,6 +39,7 @@ from cvxstructreg.solvers.general.newton_matrix import (
     add_rough,
     block_pairs,
 )
+from cvxstructreg.solvers.general.row_system import applies, row_system
 from cvxstructreg.solvers.general.smooth_terms import SmoothTerm, is_smooth
 
 
@@ -212,6 +213,19 @@ class AugmentedLagrangian:
         return State(self, x)
 
     def newton_matrix(self, state: State) -> tuple[Any, list[Hessians]]:
+        """The system for a Newton step, and the Hessians of the rows of smooth terms."""
+        if self.by_rows:
+            system = row_system(self, state)
+            if system is not None:
+                return system, []
+        return self.dense_system(state)
+
+    @cached_property
+    def by_rows(self) -> bool:
+        """Whether Newton systems may have one unknown for each row at a kink."""
+        return applies(self)
+
+    def dense_system(self, state: State) -> tuple[DenseSystem, list[Hessians]]:
         """The generalised Hessian of L, output by output, as a system; and the Hessians of the rows of smooth terms."""
         D, k = self.size, self.k
         H = self._matrix  # the same memory for every step

@@ -17,14 +17,13 @@ from functools import partial
 
 import numpy as np
 
-from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import Piece
-from cvxstructreg.forms.quadratic_form import DENSE_LIMIT, squared_columns
+from cvxstructreg.forms.quadratic_form import squared_columns
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers.general.dense_system import DenseSystem
-from cvxstructreg.solvers.general.dual_sets import has_dual_set
+from cvxstructreg.solvers.general.few_weights import DualSets, FewWeights, RowsApart
 from cvxstructreg.solvers.general.lagrangian import (
     AugmentedLagrangian,
     LineFunction,
@@ -33,9 +32,8 @@ from cvxstructreg.solvers.general.lagrangian import (
 )
 from cvxstructreg.solvers.general.matrix_free import FINE_ACCURACY, MatrixFreeLagrangian, NewtonOperator
 from cvxstructreg.solvers.general.newton_matrix import Hessians, bent, mean_curvature
-from cvxstructreg.solvers.general.smooth_terms import is_smooth
+from cvxstructreg.solvers.general.row_system import RowSystem
 from cvxstructreg.solvers.iterate import Iterate
-from cvxstructreg.solvers.needs import Need
 from cvxstructreg.solvers.solver import COPIED, Solver
 
 #: Unknowns and numbers in the data up to which dense Newton matrices are made.
@@ -65,61 +63,7 @@ LEAST_FACTOR = 0.9
 CORRECTION = 1e-3
 #: A decrease of this part of the objective is round-off.
 ROUND_OFF = 1e-15
-
-
-@dataclass(frozen=True)
-class FewWeights(Need):
-    """At most ``most`` unknowns and ``entries`` numbers in the data, so that dense Newton matrices are cheap."""
-
-    most: int
-    entries: int
-
-    def __str__(self) -> str:
-        return f"at most {self.most:,} weights and intercepts"
-
-    def missing(self, problem: Problem) -> str | None:
-        """Too many weights, or too many data."""
-        model, k = problem.given, problem.n_outputs
-        d = model.n_weights
-        if (d + 1) * k > self.most or d > DENSE_LIMIT:
-            return f"{self} are supported, and there are {(d + 1) * k:,}"
-        if model.n_rows * d > self.entries:
-            return f"data of at most {self.entries:,} numbers are supported"
-        return None
-
-
-@dataclass(frozen=True)
-class DualSets(Need):
-    """Every term that is not smooth is a largest linear function over intervals or balls."""
-
-    def __str__(self) -> str:
-        return "smooth losses and penalties, L1, bounds, differences, group norms and hinges only"
-
-    def missing(self, problem: Problem) -> str | None:
-        """The first other term."""
-        parts = problem.normal_form
-        for piece in parts.score_pieces:
-            if not is_smooth(piece, problem.n_outputs) and not has_dual_set(piece, problem.n_outputs):
-                return f"{piece.atom!r} is neither smooth row by row nor piecewise linear"
-        for piece in parts.weight_pieces:
-            if not is_smooth(piece, problem.n_outputs) and not has_dual_set(piece, problem.n_outputs):
-                return f"{piece.source!r} is no L1, group norm or smooth sum over entries after a linear map"
-        return None
-
-
-@dataclass(frozen=True)
-class RowsApart(Need):
-    """Losses that are sums over rows."""
-
-    def __str__(self) -> str:
-        return "losses that are sums over rows"
-
-    def missing(self, problem: Problem) -> str | None:
-        """The first loss that couples rows."""
-        for piece in problem.normal_form.score_pieces:
-            if isinstance(piece.atom, Loss) and piece.atom.couples_rows:
-                return f"{piece.atom!r} couples rows; only {self} are supported"
-        return None
+System = DenseSystem | RowSystem | NewtonOperator
 
 
 def run(problem: Problem, start: Iterate, tol: float, sigma: float = 1.0) -> Iterator[Iterate]:
@@ -146,18 +90,19 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
         at, step, rows, accurate, H = _minimised(function, x, tol, part)
         ahead = at.x + step.dx if accurate else at.x
         found = _dual_points(function, at, step, rows, ahead)
-        if accurate and found.promising(tol) and isinstance(H, DenseSystem):
+        if accurate and found.promising(tol) and not isinstance(H, NewtonOperator):
             step = _refined(H, at, step, rows)
             ahead = at.x + step.dx
             found = _dual_points(function, at, step, rows, ahead)
         stuck = not function.rough and np.array_equal(ahead, x)  # the next step would be the same
         yield found.iterate(tol, exhausted=stuck or count == MOST_LAGRANGIANS)
         gap = found.complementarity
-        if gap > FALL * last and gap > FAR * at.complementarity():  # the last step, not the multipliers, is at fault
-            part = max(FALL * part, ROUND_OFF)
+        outside = gap <= tol * found.scale < found.outside * found.scale
+        if outside or (gap > FALL * last and gap > FAR * at.complementarity()):  # the last step is at fault
+            part = max((FALL**2 if outside else FALL) * part, ROUND_OFF)
         for term, p, limit in zip(function.rough, found.multipliers, most, strict=True):
             term.q = term.dual_set.project(p)
-            if gap > FALL * last and accurate and term.sigma < limit:
+            if gap > FALL * last and accurate and not outside and term.sigma < limit:
                 term.sigma *= GROWTH
         x, last = ahead, gap
 
@@ -214,7 +159,7 @@ def _warm_start(function: AugmentedLagrangian, start: Iterate, x: Array) -> None
 
 def _minimised(
     function: AugmentedLagrangian, x: Array, tol: float, part: float
-) -> tuple[State, Step, list[Hessians], bool, DenseSystem | NewtonOperator]:
+) -> tuple[State, Step, list[Hessians], bool, System]:
     """Newton's method on one augmented Lagrangian: the last point, the next step there, whether it is accurate, and H.
 
     The last step decreases the function by at most a part of the complementarity, or of a tenth of the tolerance.
@@ -240,7 +185,7 @@ def _minimised(
         at = function.at(moved)
 
 
-def _refined(H: DenseSystem, at: State, step: Step, rows: list[Hessians]) -> Step:
+def _refined(H: DenseSystem | RowSystem, at: State, step: Step, rows: list[Hessians]) -> Step:
     """The step, corrected for the regularisation of H, if this brings the dual points nearer to balance."""
     left, lengths = _imbalance(at, step, rows), at.function.lengths[:, None]
     correction = H.solve(left)
@@ -278,13 +223,13 @@ def _excess(function: AugmentedLagrangian, gradient: Array, scale: float) -> flo
     return by_l1 + float(np.sum(slope[held] ** 2 / (4.0 * ridge[held])))
 
 
-def _direction(function: AugmentedLagrangian, H: DenseSystem | NewtonOperator, right: Array, x: Array) -> Array:
+def _direction(function: AugmentedLagrangian, H: System, right: Array, x: Array) -> Array:
     """H^-1 right for a positive semidefinite H, regularised as little as possible."""
     # in scores, so that the units of the columns do not matter
     typical = function.typical_score + float(np.max(np.abs(x) * function.lengths[:, None]))
-    return (
-        H.direction(right, typical) if isinstance(H, DenseSystem) else _short_step(H, right, LONG_BY_PRODUCTS * typical)
-    )
+    if isinstance(H, NewtonOperator):
+        return _short_step(H, right, LONG_BY_PRODUCTS * typical)
+    return H.direction(right, typical)
 
 
 def _short_step(H: NewtonOperator, right: Array, longest: float) -> Array:
@@ -331,18 +276,19 @@ def _line_search(slope: LineFunction, first: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A point with its dual points, its complementarity, and the scale of the objective there."""
+    """A point with its dual points, its complementarity, how far multipliers were outside, and the scale of gaps."""
 
     theta: Array
     b: Array
     dual: dict[int, Array]
     multipliers: list[Array]
     complementarity: float
+    outside: float
     scale: float
 
     def promising(self, tol: float) -> bool:
         """Whether the complementarity leaves room for a proof."""
-        return bool(self.complementarity <= tol * self.scale)
+        return bool(self.complementarity + self.outside * self.scale <= tol * self.scale)
 
     def iterate(self, tol: float, exhausted: bool) -> Iterate:
         """The iterate."""
@@ -367,7 +313,7 @@ def _dual_points(function: AugmentedLagrangian, at: State, step: Step, rows: lis
         term.complementarity(z + dz, term.dual_set.project(p))
         for term, z, dz, p in zip(function.rough, at.images, step.images, multipliers, strict=True)
     )
-    return Found(s * theta, b, dual, multipliers, left, function.scale(ahead))
+    return Found(s * theta, b, dual, multipliers, left, 1.0 - s, function.scale(ahead))
 
 
 def _absorbs(function: AugmentedLagrangian) -> bool:
