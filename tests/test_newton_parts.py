@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.certificates.certificate import certify_point
+from cvxstructreg.solvers.general import newton_matrix
 from cvxstructreg.solvers.general.dense_system import DenseSystem
 from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian
 from cvxstructreg.solvers.general.newton_matrix import ActiveRows, add_row_hessians
@@ -31,8 +32,10 @@ def test_blocks_of_the_newton_matrix(kind: str) -> None:
     assert np.allclose(H, np.einsum("iab,ij,ik->ajbk", hessians, ROWS, ROWS), atol=1e-12)
 
 
-def test_active_rows_are_added_and_subtracted() -> None:
+@pytest.mark.parametrize("many", [1, 100])
+def test_active_rows_are_added_and_subtracted(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The updated matrix equals the product of the rows that are active."""
+    monkeypatch.setattr(newton_matrix, "MANY_ROWS", many)
     rows = ActiveRows(ROWS)
     for part in (0.9, 0.8, 0.7, 0.75, 0.2):
         active = RNG.random(30) < part

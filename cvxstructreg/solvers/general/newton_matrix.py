@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Updates of the matrix of active rows before it is computed anew, so that round-off does not build up.
 MOST_UPDATES = 50
+#: Changes of so many rows are added and subtracted one after the other.
+MANY_ROWS = 120
 #: Rows without weight are left out if at least this part of all rows is.
 FEW = 0.9
 #: The time for one pair of columns of a block, in entries of a dense product, and the most pairs, in entries of H.
@@ -48,10 +50,14 @@ class ActiveRows:
             self.matrix, self.updates = part.T @ part, 0
         else:
             self.updates += 1
-            for rows, update in ((changed & active, np.add), (changed & ~active, np.subtract)):
-                part = self.rows[rows]  # a product of a matrix with its transpose takes half the time
-                if len(part):
+            if n_changed >= MANY_ROWS:
+                for rows, update in ((changed & active, np.add), (changed & ~active, np.subtract)):
+                    part = self.rows[rows]  # for many rows, a matrix times its transpose takes half the time
                     update(self.matrix, part.T @ part, out=self.matrix)
+            else:
+                part = self.rows[changed]
+                signs = np.where(active[changed], 1.0, -1.0)
+                np.add(self.matrix, (part * signs[:, None]).T @ part, out=self.matrix)
         self.active = active.copy()
         return self.matrix
 
