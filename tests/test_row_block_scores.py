@@ -39,6 +39,8 @@ def losses():
         "huber": csr.Huber(scores + rng.standard_t(2, size=N)),
         "poisson": csr.Poisson(rng.poisson(np.exp(0.3 * scores)), offset=rng.normal(size=N)),
         "squared hinge": csr.SquaredHinge(y),
+        "gamma": csr.Gamma(np.exp(0.2 * scores) * rng.gamma(2.0, size=N)),
+        "tweedie": csr.Tweedie(rng.poisson(np.exp(0.3 * scores)).astype(float), power=1.5),
     }
 
 
