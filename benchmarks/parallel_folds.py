@@ -23,7 +23,7 @@ import cvxstructreg as csr
 from cvxstructreg.runtime import processes
 
 #: Rows, features, points of each path, and turns.
-CASES = ((200, 60, 10, 3), (1500, 300, 15, 3), (4000, 800, 20, 2))
+CASES = ((200, 60, 10, 3), (1500, 300, 15, 2), (4000, 800, 20, 2))
 JOBS = {1: "", 2: "small: at most 1; large: clearly less"}
 
 
