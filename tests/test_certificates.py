@@ -163,3 +163,13 @@ def test_a_large_singular_laplacian_is_proved_on_data_with_one_entry_in_each_row
         certificate = certify_point(problem, moved[:, None], np.atleast_1d(solution.intercept))
         assert certificate.lower_bound <= best * (1 + 1e-12)
         assert certificate.relative_gap <= max(1e-6, 1e3 * distance**2)
+
+
+def test_no_solution_is_worse_than_the_null_point():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 6))
+    groups = csr.Groups([[0, 1], [1, 2, 3], [4, 5]], n_features=6)
+    problem = csr.Problem(csr.Linear(X), csr.Squared(X[:, 0] + rng.normal(size=40)) + 80.0 * csr.GroupLasso(groups))
+    solution = problem.solve("semismooth_newton", tol=1e-2)
+    assert solution.status == "optimal" and solution.objective <= null_point(problem).objective
+    assert solution.objective == pytest.approx(problem.value(solution.coef, solution.intercept), rel=1e-12)

@@ -12,6 +12,7 @@ import numpy as np
 
 from cvxstructreg.certificates.certificate import Certificate, certify_point, from_known_bound, tightened
 from cvxstructreg.certificates.no_minimiser import Escape, escape
+from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Record, Solution
 from cvxstructreg.numerics.arrays import Array
@@ -332,8 +333,17 @@ class Run:
             if self.best.solver.rough_zeros:
                 self._round_to_zero(self.best)
             point = lifted(self.problem, self.best)
-            self.final = point.theta, point.b, self._final_certificate(point)
+            certificate = self._final_certificate(point)
+            self.final = self._null_point(certificate) or (point.theta, point.b, certificate)
         return self.final
+
+    def _null_point(self, certificate: Certificate) -> tuple[Array, Array, Certificate] | None:
+        """The null point with the bound of a certificate, if its objective is lower: exact zeros for strong penalties."""
+        null = null_point(self.problem)
+        if certificate.kind != "duality_gap" or certificate.multipliers or not null.objective < certificate.objective:
+            return None
+        proved = tightened(self.problem, Certificate("kkt", null.objective, np.nan, np.nan, np.nan), certificate)
+        return None if proved.kind == "kkt" else (null.theta.copy(), null.b.copy(), proved)
 
     def _round_to_zero(self, best: Found) -> None:
         """Round small weights to zero if some term has a kink there and the objective does not increase."""
