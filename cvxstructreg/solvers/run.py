@@ -338,7 +338,7 @@ class Run:
         return self.final
 
     def _null_point(self, certificate: Certificate) -> tuple[Array, Array, Certificate] | None:
-        """The null point with the bound of a certificate, if its objective is lower: exact zeros for strong penalties."""
+        """The null point with the bound of a certificate, if its objective is lower: strong penalties give zeros."""
         null = null_point(self.problem)
         if certificate.kind != "duality_gap" or certificate.multipliers or not null.objective < certificate.objective:
             return None
