@@ -1,4 +1,4 @@
-"""Losses beyond classification, against skglm and glum at equal certified gaps, and against CVXPY: two sections.
+"""Losses beyond classification, against skglm and glum at equal certified gaps, and against CVXPY: three sections.
 
 ``losses``: an L1 term, or for several tasks a norm for each row of the weights, at 0.05 lambda_max and without
 intercept, which not all datafits of skglm have; for glum also half L1 and half ridge, and ridge alone. Every library
@@ -10,7 +10,7 @@ pull of their residual signs.
 
 ``losses_cvxpy``: overlapping groups of 8 features on 1,000 x 500 dense data, at 0.3, 0.1 and 0.03 lambda_max (for
 losses without gradient: of the Huber loss). CVXPY solves the program of ``Problem.to_cvxpy`` with Clarabel, including
-compilation.
+compilation. ``losses_cvxpy_kinks``: the same for Huber's loss, several tasks, and the losses without gradient.
 """
 
 from __future__ import annotations
@@ -62,6 +62,8 @@ def simulated(n: int, d: int, seed: int = 0) -> tuple[np.ndarray, dict[str, Any]
     }
 
 
+#: The losses of the section ``losses_cvxpy_kinks``.
+KINKS = ("Huber", "Absolute", "Quantile", "MultiTask", "Hinge, offset")
 #: The losses of the peers.
 SKGLM = ("Poisson", "Gamma", "Huber", "Quantile", "MultiTask", "Cox, Breslow", "Cox, Efron")
 GLUM = ("Poisson", "Poisson, exposures", "Gamma", "Tweedie")
@@ -168,12 +170,14 @@ def _largest(model: csr.Linear, loss: Any, penalty: Any) -> float:
     return float(np.abs(model.design.T @ signs).max())
 
 
-def against_cvxpy() -> Iterator[Result]:
+def against_cvxpy(kinks: bool = False) -> Iterator[Result]:
     """Overlapping groups: at least 40 times as fast as CVXPY with Clarabel."""
     n, d = 1000, 500
     X, all_losses = simulated(n, d)
     groups = csr.GroupLasso(csr.Groups([range(i, min(i + 8, d)) for i in range(0, d - 2, 5)], n_features=d))
     for name, loss in all_losses.items():
+        if (name in KINKS) != kinks:
+            continue
         model = csr.Linear(X, intercept=not loss.ignores_constants)
         smooth = loss if loss.can("grad") else csr.Huber(all_losses["Huber"].y, delta=0.3)
         most = csr.lambda_max(csr.Problem(model, smooth + groups)) / (1.0 if smooth is loss else 0.3)
@@ -201,4 +205,8 @@ def _beside_cvxpy(work: str, make: Callable[[], csr.Problem], compiles: bool) ->
         yield Result(CVXPY, work, "cvxpy CLARABEL", taken, taken, error)
 
 
-SECTIONS = {"losses": against_peers, "losses_cvxpy": against_cvxpy}
+SECTIONS = {
+    "losses": against_peers,
+    "losses_cvxpy": against_cvxpy,
+    "losses_cvxpy_kinks": lambda: against_cvxpy(kinks=True),
+}

@@ -271,6 +271,27 @@ def test_datafits_of_skglm_are_means_of_our_losses():
     np.testing.assert_allclose(ours.coef.T, peer.coef_, atol=1e-4)
 
 
+@pytest.mark.slow  # the datafit is compiled
+@pytest.mark.filterwarnings("default")  # those of other libraries
+def test_the_pinball_datafit_of_skglm_is_our_quantile_loss():
+    """It is a sum over the rows like ours, unlike the other datafits, with the same quantile."""
+    pytest.importorskip("skglm")
+    from skglm import penalties
+    from skglm.experimental.pdcd_ws import PDCD_WS
+    from skglm.experimental.quantile_regression import Pinball
+    from skglm.utils.jit_compilation import compiled_clone
+
+    given, loss, columns = Pinball(0.8), Quantile(TARGET, quantile=0.8), np.asfortranarray(X)
+    scores = X @ np.linspace(-1.0, 1.0, X.shape[1])
+    assert given.value(TARGET, None, scores) == pytest.approx(loss(scores))
+    np.testing.assert_allclose(given.prox(scores, 0.7, TARGET), loss.prox(scores[:, None], 0.7)[:, 0], atol=1e-12)
+    datafit, penalty = compiled_clone(given), compiled_clone(penalties.L1(3.0))
+    solver = PDCD_WS(tol=1e-6, fit_intercept=False, max_iter=1000, max_epochs=10_000)
+    coef = solver.solve(columns, TARGET, datafit, penalty)[0]
+    problem = Problem(Linear(X, intercept=False), loss + 3.0 * L1())
+    assert problem.value(coef) == pytest.approx(problem.solve(tol=1e-9).objective, rel=1e-5)
+
+
 PEERS = {"glum": glum_agrees, "skglm": skglm_agrees, "celer": celer_agrees, "group_lasso": group_lasso_agrees}
 
 
