@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -173,3 +174,16 @@ def test_no_solution_is_worse_than_the_null_point():
     solution = problem.solve("semismooth_newton", tol=1e-2)
     assert solution.status == "optimal" and solution.objective <= null_point(problem).objective
     assert solution.objective == pytest.approx(problem.value(solution.coef, solution.intercept), rel=1e-12)
+
+
+def test_a_perfect_fit_along_a_free_direction_is_not_said_of_the_null_point():
+    """There the null point has the objective of other weights."""
+    X = np.random.default_rng(0).normal(size=(4, 6))
+    objective = csr.Squared(X.sum(axis=1)) + csr.L1(weights=[0.0] * 5 + [1.0])
+    problem = csr.Problem(csr.Linear(X, intercept=False), objective)
+    for solver in ("auto", "fista"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", csr.InaccurateWarning)
+            solution = problem.solve(solver)
+        value = problem.value(solution.coef, solution.intercept)
+        assert solution.objective == pytest.approx(value, rel=1e-9, abs=1e-20)
