@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.certificates.certificate import certify_point
-from cvxstructreg.certificates.score_dual import kept_rows
+from cvxstructreg.certificates.row_sums.kept_dual import kept_rows
 from cvxstructreg.row_blocks import engine as engines
 from cvxstructreg.row_blocks.engine import Engine
 
@@ -57,7 +57,7 @@ class Watched(Engine):
     def map_kept(self, function, shared, jobs, kept):
         for seen in super().map(function, shared, jobs):
             seen.result, state = seen.result
-            assert state.size in np.diff(STARTS)
+            assert len(state) in np.diff(STARTS)
             kept.append(state)
             self.look(seen.result)
             yield seen
@@ -67,7 +67,7 @@ class Watched(Engine):
             for part in result:
                 self.look(part)
         elif isinstance(result, np.ndarray) and self.watching:
-            assert result.size not in np.diff(STARTS), "a vector of rows has left its block"
+            assert not set(result.shape) & set(np.diff(STARTS)), "a vector of rows has left its block"
 
 
 def blocks_of(X, engine="serial", scores="workers"):

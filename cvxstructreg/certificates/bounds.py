@@ -17,7 +17,8 @@ import numpy as np
 
 from cvxstructreg.certificates.dual_point import NO_PROOF, Proof, best, dual_of
 from cvxstructreg.certificates.free_directions import free_directions, linearised, refit
-from cvxstructreg.certificates.score_dual import ScoreDual, dual_point, kept_dual, score_unit
+from cvxstructreg.certificates.row_sums.kept_dual import kept_dual
+from cvxstructreg.certificates.score_dual import ScoreDual, dual_point, score_unit
 from cvxstructreg.certificates.weight_dual import Dual, Known, Quadratic, WeightDual
 from cvxstructreg.core.default_prox import NoProxError
 from cvxstructreg.core.loss import Loss
@@ -86,15 +87,21 @@ def lower_bound(
 def lower_bound_by_rows(
     parts: NormalForm, theta: Array, b: Array, rows: Any, dual: Dual, sweeps: int, known: Known, quadratic: Quadratic
 ) -> Proof | None:
-    """The same bound from the gradient at theta and the best intercept, by sums over rows that stay where they are.
+    """The same bound from the dual point beside theta, by sums over rows that stay where they are.
 
-    None if round-off leaves the gradient out of balance.
+    None if round-off leaves the dual point out of balance.
     """
-    start = kept_dual(parts, theta, b, rows)
-    if parts.model.intercept and np.any(np.abs(start.sums()) > IN_BALANCE * start.sizes()):
+    if free_directions(parts, theta) is None:
         return None
-    charged = _with_errors(parts, start, np.array([start.b]), known[0])
-    return None if charged is None else _proof(parts, charged, dual, sweeps, known, quadratic)
+    for linear in (None, True):  # the second is in balance where the Newton method for the intercepts was stopped early
+        start = kept_dual(parts, theta, b, rows, linear)
+        if parts.model.intercept and np.any(np.abs(start.sums()) > IN_BALANCE * start.sizes()):
+            continue
+        charged = _with_errors(parts, start, start.b, known[0])
+        if charged is not None and charged.cost(parts) < np.inf:
+            its_quadratic = quadratic if start.theta is theta else parts.quadratic_value_and_grad(start.theta)
+            return _proof(parts, charged, dual, sweeps, known, its_quadratic)
+    return None
 
 
 def _along_free_directions(

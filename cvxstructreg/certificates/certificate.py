@@ -24,7 +24,7 @@ from cvxstructreg.certificates import bounds as dual_points
 from cvxstructreg.certificates.dual_point import NO_PROOF, DualPoint, Proof, zero_dual
 from cvxstructreg.certificates.kkt import kkt_residual
 from cvxstructreg.certificates.null_point import null_point
-from cvxstructreg.certificates.score_dual import kept_rows, kept_value
+from cvxstructreg.certificates.row_sums.kept_dual import kept_rows, kept_value
 from cvxstructreg.certificates.strong_convexity import strong_convexity_bound
 from cvxstructreg.core.data_record import DataRecord
 from cvxstructreg.core.default_prox import NoProxError
@@ -151,7 +151,7 @@ def certify_point(
     quadratic = parts.quadratic_value_and_grad(theta)
     rows = kept_rows(parts)
     scores = problem.model.scores(theta, b) if rows is None else None
-    on_scores = None if rows is None else parts.score_pieces[0].scale * kept_value(rows, theta, float(b[0]))
+    on_scores = None if rows is None else parts.score_pieces[0].scale * kept_value(rows, theta, b)
     objective = problem.value_at(theta, b, scores, quadratic[0], on_scores)
     if not np.isfinite(objective):
         return Certificate("duality_gap", objective, known_bound, np.inf, np.inf, dual=known_dual)

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cvxstructreg.certificates.score_dual import KeptPoint, ScoreDual
+from cvxstructreg.certificates.row_sums.kept_dual import KeptPoint
+from cvxstructreg.certificates.score_dual import ScoreDual
 from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.numerics.arrays import Array
 

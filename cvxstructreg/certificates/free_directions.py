@@ -7,6 +7,8 @@ weights fixed, gives a gradient in balance up to round-off.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
@@ -128,6 +130,14 @@ def free_reach(parts: NormalForm, theta: Array) -> Array:
         directions = free_directions(parts, theta)
         known[key] = np.zeros(len(theta)) if directions is None else _reach_along(parts, directions)
     return known[key]
+
+
+def keep_free_reach(parts: NormalForm, theta: Array, make: Callable[[], Array]) -> None:
+    """Keep the result of another way to compute ``free_reach``, unless it is known."""
+    known: dict[bytes, Array] = parts.__dict__.setdefault("_free_reach", {})
+    key = _held(parts, theta).tobytes()
+    if key not in known:
+        known[key] = make()
 
 
 def _reach_along(parts: NormalForm, directions: Array) -> Array:

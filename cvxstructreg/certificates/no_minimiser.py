@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.certificates.free_directions import unpenalised, visible
+from cvxstructreg.certificates.row_sums.kept_dual import kept_rows, largest_kept
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.forms.quadratic_form import DENSE_LIMIT, to_dense
@@ -70,11 +71,16 @@ def escape(problem: Problem, theta: Array, b: Array) -> Escape | None:
     free = _unpenalised(parts)
     if free is None or free.shape[1] == 0:
         return _by_intercept(parts)
-    scores = parts.model.scores(theta, b)
-    if scores.shape[0] * free.shape[1] > SMALL and float(np.abs(scores).max()) < LARGE_SCORE:
+    if parts.model.n_rows * free.shape[1] > SMALL and _largest_score(parts, theta, b) < LARGE_SCORE:
         return None
     found = _separating(parts, free)
     return None if found is None or _grows(parts, found.theta) else found
+
+
+def _largest_score(parts: NormalForm, theta: Array, b: Array) -> float:
+    """The largest absolute score; by a sum over rows if the scores stay where the blocks are."""
+    rows = kept_rows(parts)
+    return float(np.abs(parts.model.scores(theta, b)).max()) if rows is None else largest_kept(rows, theta, b)
 
 
 def _by_intercept(parts: NormalForm) -> Escape | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from cvxstructreg.certificates.free_directions import free_directions, refit
-from cvxstructreg.certificates.score_dual import kept_rows, kept_value, refit_kept
+from cvxstructreg.certificates.row_sums.kept_dual import best_beside, kept_rows, kept_value
 from cvxstructreg.core.loss import Loss, lowest_constants
 from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.numerics.arrays import Array
@@ -67,7 +67,8 @@ def _find(problem: Problem) -> NullPoint:
         theta = np.clip(theta, parts.separable.lower, parts.separable.upper)
     at_rest = not theta.any()  # then no product with the data is needed
     if at_rest and _is_lone_loss(parts) and (parts.all_penalised or kept_rows(parts) is not None):
-        return _of_lone_loss(problem, theta)
+        found = _of_lone_loss(problem, theta)
+        return found if parts.all_penalised else _with_free_weights(problem, found)
     bare = scores = np.zeros((parts.model.n_rows, parts.n_outputs)) if at_rest else parts.model.scores(theta, b)
     at_zero = problem.value_at(theta, b, scores)
     none = np.zeros((len(theta), 0))
@@ -133,12 +134,26 @@ def _best_intercept(parts: NormalForm, loss: Loss, theta: Array) -> tuple[Array,
 
 def _best_intercept_of(rows: Any, parts: NormalForm, loss: Loss, theta: Array) -> tuple[Array, float, float]:
     """The same by sums over rows that stay where the blocks are."""
-    at_zero = kept_value(rows, theta, 0.0)
+    none = np.zeros(parts.n_outputs)
+    at_zero = kept_value(rows, theta, none)
     if not parts.model.intercept:
-        return np.zeros(1), at_zero, at_zero
-    b = refit_kept(rows, rows.state(theta), float(loss.constants()[0][0]))
-    value = kept_value(rows, theta, b)
-    return (np.array([b]), at_zero, value) if value <= at_zero else (np.zeros(1), at_zero, at_zero)
+        return none, at_zero, at_zero
+    _, point = best_beside(parts, theta, none + loss.constants()[0], rows, free=False)
+    value = point.value()
+    return (point.a[-1].copy(), at_zero, value) if value <= at_zero else (none, at_zero, at_zero)
+
+
+def _with_free_weights(problem: Problem, found: NullPoint) -> NullPoint:
+    """The null point with the best weights without penalty, by sums over rows that stay where the blocks are."""
+    parts = problem.normal_form
+    moved, point = best_beside(parts, found.theta, found.b, kept_rows(parts))
+    if moved is found.theta:
+        return found
+    reached = problem.value_at(moved, point.a[-1], None, None, parts.score_pieces[0].scale * point.value())
+    if not reached < found.with_intercept:
+        return found
+    theta, b = (moved, point.a[-1].copy()) if reached > PERFECT * found.with_intercept else (found.theta, found.b)
+    return NullPoint(theta, b, reached, found.with_intercept, found.with_zero_scores)
 
 
 def _intercepts(piece: Piece, scores: Array) -> list[Array]:

@@ -46,8 +46,8 @@ class RowBlocks:
     memory_limit : int or str, optional
         Bytes that the data kept in memory may take, such as "2 GB"; half of the available memory by default.
     scores : "here" or "workers", optional
-        Where vectors with a number for each row are. "workers": with the blocks, if the loss is a smooth sum over rows
-        with one output; by default from 10 million rows on a Dask cluster on.
+        Where vectors with a number for each row are. "workers": with the blocks, if the loss is a smooth sum over rows;
+        by default from 10 million rows on a Dask cluster on.
 
     Attributes
     ----------

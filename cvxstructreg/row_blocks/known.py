@@ -33,8 +33,7 @@ NOTHING: Kept = (np.zeros(0, dtype=np.int64), None)
 class KeptRows:
     """The rows of a loss, which stay where the blocks are processed: only sums over rows come back.
 
-    A *state* has a handle of X theta for each block. The loss has one output and is a sum over rows; its labels and
-    weights go out once.
+    A *state* has a handle of X theta for each block. The loss is a sum over rows; its labels and weights go out once.
     """
 
     def __init__(self, design: Any, loss: Any) -> None:
@@ -43,8 +42,9 @@ class KeptRows:
         self.design, self.loss = design, loss
         sizes = [slice(int(a), int(b)) for a, b in zip(design.starts[:-1], design.starts[1:], strict=True)]
         self.losses = design.engine.keep([loss_of_rows(loss, rows) for rows in sizes])
+        self.nothing: State = [None] * len(self.losses)
         self._states: tuple[tuple[Array, State], ...] = ()
-        self._pulls: tuple[tuple[State, float, float, Array], ...] = ()
+        self._pulls: tuple[tuple[tuple[State, ...], list[bytes], Array], ...] = ()
 
     def state(self, theta: Array) -> State:
         """X theta by a pass, unless it is known."""
@@ -53,7 +53,7 @@ class KeptRows:
                 return found
         if not theta.any():
             kept: list[Any] = []
-            list(self.design.engine.map_kept(_applied, (_no_scores, ()), self._jobs(), kept))
+            list(self.design.engine.map_kept(_applied, (_no_scores, (theta.shape[1],)), self._jobs(), kept))
             return self.remember(theta, kept)
         return self.run(_images, (theta,), theta)[0]
 
@@ -74,16 +74,16 @@ class KeptRows:
         results = self.design.engine.map(_applied, (kernel, shared), self._jobs(*states))
         return [seen.result for seen in results]
 
-    def pull(self, state: State, b: float, scale: float) -> Array:
-        """X'u for the slopes u = scale * grad(X theta + b), by a pass unless it is known."""
-        for its_state, *where, found in self._pulls:
-            if its_state is state and where == [b, scale]:
+    def pull(self, slopes: Any, shared: tuple[Any, ...], states: tuple[State, ...]) -> Array:
+        """X'u for u = slopes(loss, *states, *shared), by a pass unless it is known."""
+        key = [b"" if item is None else np.asarray(item).tobytes() for item in shared]
+        for its_states, its_key, found in self._pulls:
+            if its_key == key and all(one is other for one, other in zip(its_states, states, strict=True)):
                 return found.copy()
-        total, each = np.zeros((self.design.shape[1], 1)), iter(zip(state, self.losses, strict=True))
-        for _, part in self.design.run(_pull, (b, scale), lambda rows: next(each)):
-            total += part
-        self._pulls = (*self._pulls[1 - LATEST :], (state, b, scale, total))
-        return total.copy()
+        each = iter(zip(self.losses, *states, strict=True))
+        total = sum(part for _, part in self.design.run(_pull, (slopes, shared), lambda rows: next(each)))
+        self._pulls = (*self._pulls[1 - LATEST :], (states, key, np.asarray(total)))
+        return np.array(total)
 
     def _jobs(self, *states: State) -> Iterator[tuple[Block, tuple[Any, ...]]]:
         names = (f"the scores of block {number}" for number in range(len(self.losses)))
@@ -102,16 +102,16 @@ class Result:
         self.result = result
 
 
-def _no_scores(loss: Any) -> tuple[None, Array]:
-    return None, np.zeros((len(loss.y), 1))
+def _no_scores(loss: Any, n_outputs: int) -> tuple[None, Array]:
+    return None, np.zeros((len(loss.y), n_outputs))
 
 
 def _images(X: Any, theta: Array, loss: Any) -> tuple[None, Array]:
     return None, np.asarray(X @ theta)
 
 
-def _pull(X: Any, b: float, scale: float, images: Array, loss: Any) -> Array:
-    return np.asarray(X.T @ (scale * loss.grad(images + b)))
+def _pull(X: Any, slopes: Any, shared: tuple[Any, ...], *own: Any) -> Array:
+    return np.asarray(X.T @ slopes(*own, *shared))
 
 
 class Known:

@@ -20,6 +20,8 @@ from cvxstructreg.row_blocks.known import stacked_parts
 SAMPLED_BLOCKS = 16
 #: The part of the memory limit that a sample may take, and the fewest rows of a useful one.
 SHARE, FEWEST = 0.2, 500
+#: Arrays of a loss with a number for each output, not for each row.
+OF_OUTPUTS = ("classes", "task_weight")
 
 
 def loss_of_rows(loss: Loss, rows: Any) -> Loss:
@@ -27,7 +29,7 @@ def loss_of_rows(loss: Loss, rows: Any) -> Loss:
     n, part = len(loss.y), object.__new__(type(loss))
     for item in fields(loss):
         value = getattr(loss, item.name)
-        if isinstance(value, np.ndarray) and value.ndim and value.shape[0] == n:
+        if isinstance(value, np.ndarray) and value.ndim and value.shape[0] == n and item.name not in OF_OUTPUTS:
             value = value[rows]
         object.__setattr__(part, item.name, value)
     return part

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from cvxstructreg.certificates.certificate import objective_scale
-from cvxstructreg.certificates.score_dual import kept_rows
+from cvxstructreg.certificates.row_sums.kept_dual import kept_rows
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.numerics.arrays import Array

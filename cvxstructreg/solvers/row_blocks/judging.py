@@ -8,7 +8,7 @@ import numpy as np
 
 from cvxstructreg.certificates.bounds import score_duals
 from cvxstructreg.certificates.free_directions import refit
-from cvxstructreg.certificates.score_dual import kept_dual, kept_rows
+from cvxstructreg.certificates.row_sums.kept_dual import kept_dual, kept_rows
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.solvers.row_blocks.column_search import Search
 
@@ -19,7 +19,7 @@ def judge(
     """The excess of all weights at a solution over the chosen columns, by one pass, and all its dual points."""
     if (rows := kept_rows(search.parts)) is not None:
         start = kept_dual(search.parts, theta, b, rows)
-        left = -start.pull(search.parts) - search.parts.quadratic_grad(theta)
+        left = -start.pull(search.parts) - search.parts.quadratic_grad(start.theta)
         return search.excess(left, dual, chosen)
     objective, total, on_scores = balanced(search, theta, b, dual)
     pull = search.problem.model.adjoint(total)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.certificates.certificate import objective_scale
-from cvxstructreg.certificates.score_dual import kept_rows
+from cvxstructreg.certificates.row_sums.kept_dual import kept_rows
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.row_blocks import kernels

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from cvxstructreg.certificates.score_dual import kept_rows
+from cvxstructreg.certificates.row_sums.kept_dual import kept_rows
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.row_blocks.block import MemoryLimitWarning

@@ -1,0 +1,1 @@
+"""Certificates by sums over rows that stay where their blocks are."""
