@@ -1,6 +1,7 @@
 """Losses beyond classification: certified with every penalty, sound, independent of units, and strict about input."""
 
 import copy
+import dataclasses
 import pickle
 import warnings
 
@@ -251,6 +252,17 @@ def test_repeated_rows_are_rows_of_weight_two():
     doubled = csr.Cox(TIMES[twice], event=EVENTS[twice]).grad(z[twice]).reshape(N, 2).sum(axis=1)
     weighted = csr.Cox(TIMES, event=EVENTS, sample_weight=np.full(N, 2.0)).grad(z)
     np.testing.assert_allclose(doubled, weighted, atol=1e-12)
+
+
+def test_sums_over_risk_sets_are_those_of_the_given_scores():
+    """They are kept for the last scores; an array may change in place, and copies may have other weights."""
+    loss, z, p = csr.Cox(TIMES, event=EVENTS, ties="efron"), RNG.normal(size=(N, 1)), RNG.normal(size=(N, 1))
+    kept = loss.hessp(z, p)
+    z *= 0.5
+    again = csr.Cox(TIMES, event=EVENTS, ties="efron")
+    assert np.array_equal(loss.hessp(z, p), again.hessp(z, p)) and not np.array_equal(loss.hessp(z, p), kept)
+    weighted = dataclasses.replace(loss, sample_weight=WEIGHTS)
+    assert np.array_equal(weighted.grad(z), csr.Cox(TIMES, event=EVENTS, ties="efron", sample_weight=WEIGHTS).grad(z))
 
 
 def test_huge_scores_keep_the_partial_likelihood_finite():

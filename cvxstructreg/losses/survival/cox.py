@@ -12,6 +12,7 @@ from scipy.special import xlogy
 
 from cvxstructreg.core.atom import as_columns, freeze
 from cvxstructreg.core.loss import Loss
+from cvxstructreg.losses.survival.at_scores import AtScores
 from cvxstructreg.losses.survival.risk_sets import RiskSets
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.monotone_root import increasing_root
@@ -114,37 +115,21 @@ class Cox(Loss):
         """True: each event is in its own risk set, which the sign rules of CVXPY do not detect."""
         return True
 
-    def _logs(self, z: Array) -> tuple[Array, Array, Array]:
-        """log s + z by row, log S by block, and log(1 - f D / S) by term."""
+    def _at(self, z: Array) -> AtScores:
+        """The sums over risk sets at these scores. Those of the last scores are kept."""
+        known: AtScores | None = self.__dict__.get("_known_sums")
         sets = self._sets
-        x = np.log(sets.weight) + z[sets.order, 0]
-        at_risk = sets.log_rows_behind(x)
-        share = np.exp(np.minimum(sets.log_events(x) - at_risk, 0.0))
-        return x, at_risk, np.log1p(-sets.term_part * share[sets.term_block])
+        if known is None or known.sets is not sets or not np.array_equal(known.scores, z):
+            known = self.__dict__["_known_sums"] = AtScores(sets, z.copy())
+        return known
 
     def value(self, z: Array) -> float:
         """sum_l w_l log(S - f_l D) - sum over events of s z."""
         sets = self._sets
-        x, at_risk, left = self._logs(z)
+        x, at_risk, left = self._at(z).logs
         event = sets.event
         parts = sets.weight[event] * (at_risk[sets.block[event]] - x[event])
         return float(np.sum(parts) + np.sum(sets.term_weight * left) + sets.excess)
-
-    def _mass(self, z: Array) -> Array:
-        """q = s exp(z) H by row: the expected number of events, H the cumulated hazard."""
-        sets = self._sets
-        x, at_risk, left = self._logs(z)
-        at_term = np.log(sets.term_weight) - at_risk[sets.term_block] - left
-        with np.errstate(divide="ignore"):
-            whole = np.log(sets.by_term(np.exp(at_term + at_risk[sets.term_block]))) - at_risk
-            kept = (1.0 - sets.term_part) * np.exp(at_term + at_risk[sets.term_block])
-            of_events = np.log(sets.by_term(kept)) - at_risk
-        hazard = sets.log_blocks_before(whole)
-        before = np.full_like(hazard, -np.inf)
-        for begin, end in sets.stratum_blocks:
-            before[begin + 1 : end] = hazard[begin : end - 1]
-        own = np.logaddexp(before, of_events)
-        return np.asarray(np.exp(x + np.where(sets.event, own[sets.block], hazard[sets.block])))
 
     def _spread(self, x: Array) -> Array:
         """Numbers of the sorted rows as an (n, 1) array, zero for rows of weight zero."""
@@ -155,32 +140,24 @@ class Cox(Loss):
     def grad(self, z: Array) -> Array:
         """q - s for events, q for others."""
         sets = self._sets
-        return self._spread(self._mass(z) - np.where(sets.event, sets.weight, 0.0))
-
-    def _shares(self, z: Array) -> tuple[Array, Array]:
-        """s exp(z) by row and S - f D by term, in units of the largest exp(z) of the stratum."""
-        sets = self._sets
-        x = np.log(sets.weight) + z[sets.order, 0]
-        for begin, end in sets.strata:
-            x[begin:end] -= x[begin:end].max()
-        sizes = np.exp(x)
-        at_risk, of_events = sets.rows_behind(sizes), sets.by_block(np.where(sets.event, sizes, 0.0))
-        return sizes, (at_risk[sets.term_block] - sets.term_part * of_events[sets.term_block])
+        return self._spread(self._at(z).mass - np.where(sets.event, sets.weight, 0.0))
 
     def hessp(self, z: Array, p: Array) -> Array:
         """q p - sum_l w_l v_l <v_l, p>, with v_l the shares in the l-th risk set."""
-        sets, (sizes, left) = self._sets, self._shares(z)
+        sets, (sizes, left) = self._sets, self._at(z).shares
         moved = sizes * p[sets.order, 0]
-        of_events = sets.by_block(np.where(sets.event, moved, 0.0))[sets.term_block]
-        mean = _over(sets.rows_behind(moved)[sets.term_block] - sets.term_part * of_events, left)
-        pull = _over(sets.term_weight * mean, left)
+        means = sets.rows_behind(moved)[sets.term_block]
+        if sets.has_parts:
+            means -= sets.term_part * sets.by_block(np.where(sets.event, moved, 0.0))[sets.term_block]
+        pull = _over(sets.term_weight * _over(means, left), left)
         back = sets.blocks_before(sets.by_term(pull))[sets.block]
-        back -= np.where(sets.event, sets.by_term(sets.term_part * pull)[sets.block], 0.0)
-        return self._spread(self._mass(z) * p[sets.order, 0] - sizes * back)
+        if sets.has_parts:
+            back -= np.where(sets.event, sets.by_term(sets.term_part * pull)[sets.block], 0.0)
+        return self._spread(self._at(z).mass * p[sets.order, 0] - sizes * back)
 
     def hess_factor(self, z: Array) -> tuple[Array, Array]:
         """q, and the columns sqrt(w_l) v_l."""
-        sets, (sizes, left) = self._sets, self._shares(z)
+        sets, (sizes, left) = self._sets, self._at(z).shares
         L = np.zeros((len(self.y), len(sets.term_block)))
         ends = np.concatenate([np.full(end - begin, last) for begin, end, last in self._block_ends()])
         for number, k in enumerate(sets.term_block):
@@ -189,11 +166,11 @@ class Cox(Loss):
             kept = sizes[risk] * np.where(inside, 1.0 - sets.term_part[number], 1.0)
             scale = np.sqrt(sets.term_weight[number]) / left[number] if left[number] > SMALLEST else 0.0
             L[sets.order[risk], number] = scale * kept
-        return self._spread(self._mass(z)), L
+        return self._spread(self._at(z).mass), L
 
     def hess_bound(self, z: Array) -> Array:
         """q."""
-        return self._spread(self._mass(z))
+        return self._spread(self._at(z).mass)
 
     def lipschitz(self) -> float:
         """The sum of the weights of the events, over 2: diag(v) - vv' has eigenvalues of at most 1/2."""
@@ -274,7 +251,7 @@ class Cox(Loss):
     def _event_parts(self, of_events: Array, rest: Array) -> float:
         """sum_k R log(1 - r) + Q log(r / Q) - sum_l w_l log(1 - f_l r) at the best r."""
         sets, whole = self._sets, of_events + rest
-        if not sets.term_part.any():  # r = Q / (Q + R)
+        if not sets.has_parts:  # r = Q / (Q + R)
             return float(np.sum(_log_share(rest, of_events) - xlogy(of_events, whole)))
         arriving = np.maximum(whole - sets.event_weight, 0.0)
 

@@ -13,6 +13,7 @@ events, with the mean weight of the events.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +81,11 @@ class RiskSets:
             constant,
             excess,
         )
+
+    @cached_property
+    def has_parts(self) -> bool:
+        """Whether some term removes a part of its events from the risk set: ties by Efron's rule."""
+        return bool(self.term_part.any())
 
     def rows_behind(self, x: Array) -> Array:
         """The sum of x, one number for each row, over the risk set of each block."""
