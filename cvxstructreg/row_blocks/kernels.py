@@ -179,9 +179,41 @@ def newton_kept(
     return tuple(rest), images
 
 
-def value_between(loss: Any, images: Array, others: Array, t: float, b: float) -> float:
+def value_between(loss: Any, images: Array, others: Array, t: float, b: Any) -> float:
     """The value of a loss between two points, from X theta at both."""
     return float(loss.value(images + t * (others - images) + b))
+
+
+def value_at(loss: Any, images: Array, b: Array) -> float:
+    """The value of a loss, from X theta."""
+    return float(loss.value(images + b))
+
+
+def value_and_pull(X: Any, theta: Array, b: Array, loss: Any) -> tuple[Any, Array]:
+    """The value of a loss, X'g and the sums of g for its gradient g, with X theta as the state that is kept."""
+    images = np.asarray(X @ theta)
+    z = images + b
+    g = loss.grad(z)
+    return (float(loss.value(z)), np.asarray(X.T @ g), g.sum(axis=0)), images
+
+
+def hessian_pull(X: Any, p: Array, shift: Array, b: Array, loss: Any, images: Array) -> tuple[Array, Array]:
+    """X'v and the sums of v for v = H (X p + shift), where H is the Hessian of a loss at the scores."""
+    v = loss.hessp(images + b, np.asarray(X @ p) + shift)
+    return np.asarray(X.T @ v), v.sum(axis=0)
+
+
+def curvature_totals(loss: Any, images: Array, b: Array) -> Array:
+    """The sums of the diagonal of the Hessian of a loss, one for each output."""
+    return np.array([loss.hessp(images + b, unit)[:, j].sum() for j, unit in enumerate(_units(images))])
+
+
+def _units(images: Array) -> list[Array]:
+    """Ones in one column, for each column."""
+    found = [np.zeros_like(images) for _ in range(images.shape[1])]
+    for j, unit in enumerate(found):
+        unit[:, j] = 1.0
+    return found
 
 
 def _pull_of_rows(X: Any, g: Array) -> Array:

@@ -17,7 +17,14 @@ from cvxstructreg.solvers.groups import group_descent, group_newton, nested_mult
 from cvxstructreg.solvers.kernels import augmented_lagrangian, kernel_cg, warped_kernel
 from cvxstructreg.solvers.lasso import irls, working_set
 from cvxstructreg.solvers.multiclass import douglas_rachford, hinge_newton
-from cvxstructreg.solvers.row_blocks import gram_columns, gram_newton, in_memory, working_columns
+from cvxstructreg.solvers.row_blocks import (
+    gram_columns,
+    gram_newton,
+    in_memory,
+    kept_fista,
+    kept_newton,
+    working_columns,
+)
 from cvxstructreg.solvers.smooth import lbfgs, truncated_newton
 from cvxstructreg.solvers.solver import Solver
 
@@ -29,6 +36,8 @@ _OWN: tuple[Solver, ...] = (
     gram_newton.SOLVER,
     working_columns.SOLVER,
     gram_columns.SOLVER,
+    kept_newton.SOLVER,
+    kept_fista.SOLVER,
     total_variation.SOLVER,
     banded_differences.SOLVER,
     block_variation.SOLVER,

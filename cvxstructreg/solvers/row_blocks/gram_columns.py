@@ -30,7 +30,8 @@ from cvxstructreg.solvers.iterate import InaccurateWarning, Iterate
 from cvxstructreg.solvers.needs import OneLoss, Outputs, RowBlockModel, ScoresCan
 from cvxstructreg.solvers.row_blocks import sampled_newton
 from cvxstructreg.solvers.row_blocks.column_search import Search, Sparsifies
-from cvxstructreg.solvers.row_blocks.gram_newton import HALVINGS, ROUND_OFF, EveryRow
+from cvxstructreg.solvers.row_blocks.gram_newton import EveryRow
+from cvxstructreg.solvers.row_blocks.sampled_newton import HALVINGS, ROUND_OFF
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
 #: The largest working set: the eigenvectors of its matrix must be cheap against a pass.

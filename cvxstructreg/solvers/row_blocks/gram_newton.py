@@ -27,7 +27,9 @@ from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.quiet import muted
 from cvxstructreg.solvers.iterate import InaccurateWarning, Iterate
 from cvxstructreg.solvers.needs import Need, OneLoss, Outputs, RowBlockModel, ScoresCan
-from cvxstructreg.solvers.row_blocks.column_search import Sparsifies
+from cvxstructreg.solvers.row_blocks import sampled_newton
+from cvxstructreg.solvers.row_blocks.column_search import Search, Sparsifies
+from cvxstructreg.solvers.row_blocks.sampled_newton import HALVINGS, ROUND_OFF
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
 #: The most weights: a Gram matrix and its eigenvectors must be cheap against a pass.
@@ -36,10 +38,6 @@ MOST = 1500
 SAMPLE = 20_000
 #: The accuracy of a model's solution: this part of the last gap, and of the tolerance.
 OF_GAP, OF_TOL = 0.01, 0.1
-#: Step sizes of the line search at most.
-HALVINGS = 30
-#: A difference of objectives below this part of them is round-off.
-ROUND_OFF = 1e-13
 #: If the objective no longer decreases, models are solved this much more accurately, down to LEAST_ACCURACY.
 SHARPER, LEAST_ACCURACY = 0.1, 1e-13
 #: A point is worth certifying if the misfit of its dual point is at most this part of the allowed gap.
@@ -74,14 +72,14 @@ class EveryRow(Need):
 
 
 @dataclass(frozen=True)
-class ScoresHere(Need):
-    """Scores in this process, unless no solver leaves them on the workers."""
+class NoWorkingSet(Need):
+    """Scores in this process, or penalties that make no weights zero."""
 
     def __str__(self) -> str:
-        return "scores in this process"
+        return "scores in this process or penalties that make no weights zero"
 
     def missing(self, problem: Problem) -> str | None:
-        """Refuse problems that ``gram_columns`` solves with scores on the workers."""
+        """Refuse problems that ``gram_columns`` solves on few columns with scores on the workers."""
         if not problem.given.row_blocks.keeps_scores or Sparsifies().missing(problem) is not None:
             return None
         return None if kept_rows(problem.normal_form) is None else "the scores stay on the workers"
@@ -121,8 +119,11 @@ class Rounds:
 
 def run(problem: Problem, start: Iterate, tol: float, sample: int = SAMPLE) -> Iterator[Iterate]:
     """``sample`` is the number of rows of a preliminary fit that gives the starting point; 0 for none."""
-    rounds = Rounds(problem, tol)
     theta, b = _first_point(problem, start, sample)
+    if kept_rows(problem.normal_form) is not None:  # a working set of all columns, with scores that stay there
+        yield from sampled_newton.steps(Search(problem, tol), np.arange(len(theta)), theta, b)
+        return
+    rounds = Rounds(problem, tol)
     z, model, g, h = rounds.visit(theta, b)
     value, inner, error, sharp = rounds.value(theta, b, z), None, 1e-2, 1.0
     while True:
@@ -206,7 +207,7 @@ SOLVER = Solver(
         ScoresCan((("grad", "hess_diag"),), "curvature for each row (hess_diag)"),
         EveryRow(),
         FewWeights(MOST),
-        ScoresHere(),
+        NoWorkingSet(),
     ),
     coordinates=AS_GIVEN,
     by_passes=True,

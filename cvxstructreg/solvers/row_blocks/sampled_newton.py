@@ -29,7 +29,6 @@ from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.quiet import muted
 from cvxstructreg.solvers.iterate import InaccurateWarning, Iterate
 from cvxstructreg.solvers.row_blocks.column_search import Search
-from cvxstructreg.solvers.row_blocks.gram_newton import HALVINGS, ROUND_OFF
 from cvxstructreg.solvers.row_blocks.judging import judge
 
 #: From so many rows on, these steps are used: with fewer rows, a pass is cheap, and all products are made in each one.
@@ -47,6 +46,10 @@ ENOUGH = 0.03
 SMALL_DECREASE, MOST_TRIES = 1e-12, 6
 #: The accuracy of a model's solution, as a part of the last decrease, and at most.
 OF_DECREASE, LEAST_ACCURACY = 1e-3, 1e-13
+#: Step sizes of the line search at most.
+HALVINGS = 30
+#: A difference of objectives below this part of them is round-off.
+ROUND_OFF = 1e-13
 #: The largest working set: the eigenvectors of its matrix must be cheap against a pass.
 MOST = 2000
 
