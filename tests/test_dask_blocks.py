@@ -10,6 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import cvxstructreg as csr
+from cvxstructreg.certificates.row_sums.kept_dual import kept_rows, kept_value
+from cvxstructreg.certificates.row_sums.refitting import RowPoint
 from cvxstructreg.row_blocks import dask_engine
 
 distributed = pytest.importorskip("distributed")
@@ -101,6 +103,34 @@ def test_futures_that_are_lost_are_named(client):
     os.kill(number, signal.SIGKILL)
     with pytest.raises(csr.BlockError, match="future 0 was lost with its worker"):
         blocks @ np.ones(D)
+
+
+def test_scores_that_were_lost_with_a_worker_are_made_again(client):
+    """The worker had the only copy of a matrix and of its scores, and the scores of the same point are needed again."""
+    blocks = csr.RowBlocks([X[:50], X[50:120], X[120:]], engine=client, scores="workers")
+    rows = kept_rows(csr.Problem(csr.Linear(blocks), OBJECTIVE).normal_form)
+    theta = np.linspace(-1.0, 1.0, D)[:, None]
+    state, b = rows.state(theta), np.zeros(1)
+    value, passes = kept_value(rows, theta, b), blocks.meter.passes
+    (address, *_) = next(iter(client.who_has([state[0]]).values()))
+    os.kill(client.run(os.getpid)[address], signal.SIGKILL)
+    assert kept_value(rows, theta, b) == pytest.approx(value, rel=1e-14)
+    assert rows.state(theta) is state and blocks.meter.passes <= passes + 2  # a pass of its own, if Dask could not
+    point = RowPoint(rows, (state, rows.nothing), b[None, :], False)
+    expected = np.asarray(X.T @ rows.loss.grad(X @ theta))
+    np.testing.assert_allclose(point.pull(), expected, atol=1e-9)
+
+
+def test_scores_of_data_that_cannot_be_made_again_name_the_block(client):
+    address, number = next(iter(client.run(os.getpid).items()))
+    futures = client.scatter([X[:50], X[50:]], workers=[address], hash=False)
+    blocks = csr.RowBlocks(futures, engine=client, scores="workers")
+    rows = kept_rows(csr.Problem(csr.Linear(blocks), OBJECTIVE).normal_form)
+    theta = np.ones((D, 1))
+    kept_value(rows, theta, np.zeros(1))
+    os.kill(number, signal.SIGKILL)
+    with pytest.raises(csr.BlockError, match="future 0 was lost with its worker"):
+        kept_value(rows, theta, np.zeros(1))
 
 
 def test_a_cluster_without_workers_is_an_error_and_not_an_endless_wait(monkeypatch):

@@ -17,6 +17,10 @@ class BlockError(ValueError):
     """A block of rows is missing, truncated, changed or not finite; the message names the block."""
 
 
+class LostBlockError(BlockError):
+    """What a block needs was lost with a worker."""
+
+
 class MemoryLimitWarning(UserWarning):
     """The columns in use do not fit into the memory limit, so that every step needs passes over the data."""
 

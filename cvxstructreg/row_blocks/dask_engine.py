@@ -8,9 +8,10 @@ from concurrent.futures import CancelledError
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
-from cvxstructreg.row_blocks.block import Block, BlockError, MemoryBlock
+from cvxstructreg.row_blocks.block import Block, BlockError, LostBlockError, MemoryBlock
 from cvxstructreg.row_blocks.engine import RETRIES, Engine
 from cvxstructreg.row_blocks.sources import Opened
 from cvxstructreg.runtime.optional import optional_import
@@ -122,14 +123,15 @@ class Dask(Engine):
 
         try:
             for number, (block, own) in enumerate(jobs):
-                waiting.append((submit(sent, block, own, number), block, own, number))
+                waiting.append((_attempt(partial(submit, sent, block, own, number)), block, own, number))
                 if len(waiting) > most:
                     yield first()
             while waiting:
                 yield first()
         finally:
             for future, *_ in waiting:
-                future.cancel()
+                if future is not None:
+                    future.cancel()
 
     def _sent(self, shared: tuple[Any, ...]) -> Any:
         """What all blocks of a pass need: large arrays are sent once to each worker, and not with each block."""
@@ -147,21 +149,23 @@ class Dask(Engine):
     def _result(self, future: Any, block: Block, submit: Callable[[], Any]) -> Any:
         """The result of a block. If something that it needs was lost with a worker, it is sent again."""
         for attempt in range(1 + RETRIES):
-            self._wait(future, block)
             try:
+                if future is None:
+                    raise CancelledError
+                self._wait(future, block)
                 return future.result()
             except self._distributed.scheduler.KilledWorker as error:
                 raise BlockError(f"{block.name} was not processed: {error}") from error
             except CancelledError as error:
                 if attempt == RETRIES:
-                    raise BlockError(f"{block.name} was lost with its worker {attempt + 1} times") from error
+                    raise LostBlockError(f"{block.name} was lost with its worker {attempt + 1} times") from error
                 if isinstance(block, RemoteBlock) and block.place.future.status != "finished":
                     if block.origin is None:
                         raise BlockError(
                             f"{block.name} was lost with its worker, and Dask cannot make it again"
                         ) from error
                     block.place.future = self.client.scatter(block.origin, hash=False)
-                future = submit()
+                future = _attempt(submit)
 
     def _wait(self, future: Any, block: Block) -> None:
         """Wait for a result, but not for long if the cluster has no workers."""
@@ -187,6 +191,14 @@ def _on_worker(function: Callable[..., Any], shared: tuple[Any, ...], block: Blo
         assert isinstance(block, MemoryBlock)
         block = replace(block, matrix=matrix)
     return function(*shared, block, own)
+
+
+def _attempt(submit: Callable[[], Any]) -> Any:
+    """The future of a task; None if something that it needs was lost."""
+    try:
+        return submit()
+    except CancelledError:
+        return None
 
 
 def _summary(seen: Any) -> Any:

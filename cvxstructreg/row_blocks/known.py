@@ -5,7 +5,7 @@ Threads may share a design. So each cache is read once and replaced as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.numerics.arrays import Array
-from cvxstructreg.row_blocks.block import Block, MemoryBlock
+from cvxstructreg.row_blocks.block import Block, LostBlockError, MemoryBlock
+from cvxstructreg.row_blocks.engine import RETRIES
 from cvxstructreg.runtime.memory import in_small_pages
 
 #: Products of each kind that are kept.
@@ -25,9 +26,14 @@ SAME = 4.0 * float(np.finfo(float).eps)
 Products = tuple[tuple[Array, Array], ...]
 #: The numbers of columns, and the columns.
 Kept = tuple[Any, Any]
-#: Handles of X theta, one for each block.
-State = list[Any]
+
 NOTHING: Kept = (np.zeros(0, dtype=np.int64), None)
+
+
+class State(list[Any]):
+    """Handles of X theta, one for each block; if one is lost with its worker, all are made again."""
+
+    theta: Array | None = None
 
 
 class KeptRows:
@@ -42,7 +48,7 @@ class KeptRows:
         self.design, self.loss = design, loss
         sizes = [slice(int(a), int(b)) for a, b in zip(design.starts[:-1], design.starts[1:], strict=True)]
         self.losses = design.engine.keep([loss_of_rows(loss, rows) for rows in sizes])
-        self.nothing: State = [None] * len(self.losses)
+        self.nothing = State([None] * len(self.losses))
         self._states: tuple[tuple[Array, State], ...] = ()
         self._pulls: tuple[tuple[tuple[State, ...], list[bytes], Array], ...] = ()
 
@@ -54,7 +60,7 @@ class KeptRows:
         if not theta.any():
             kept: list[Any] = []
             list(self.design.engine.map_kept(_applied, (_no_scores, (theta.shape[1],)), self._jobs(), kept))
-            return self.remember(theta, kept)
+            return self._remember(theta, kept)
         return self.run(_images, (theta,), theta)[0]
 
     def run(self, kernel: Any, shared: tuple[Any, ...], theta: Array) -> tuple[State, list[Any]]:
@@ -62,17 +68,23 @@ class KeptRows:
         kept: list[Any] = []
         losses = iter(self.losses)
         found = [part for _, part in self.design.run(kernel, shared, lambda rows: (next(losses),), kept)]
-        return self.remember(theta, kept), found
+        return self._remember(theta, kept), found
 
-    def remember(self, theta: Array, kept: list[Any]) -> State:
+    def _remember(self, theta: Array, kept: list[Any]) -> State:
         """Keep the latest states."""
-        self._states = (*self._states[1 - LATEST :], (theta.copy(), kept))
-        return kept
+        state = State(kept)
+        state.theta = theta.copy()
+        self._states = (*self._states[1 - LATEST :], (state.theta, state))
+        return state
 
     def sums(self, kernel: Any, *shared: Any, states: tuple[State, ...] = ()) -> list[Any]:
         """The results of ``kernel(loss, *states, *shared)`` for all blocks, without reading them."""
-        results = self.design.engine.map(_applied, (kernel, shared), self._jobs(*states))
-        return [seen.result for seen in results]
+
+        def results() -> list[Any]:
+            found = self.design.engine.map(_applied, (kernel, shared), self._jobs(*states))
+            return [seen.result for seen in found]
+
+        return self._despite_losses(results, states)
 
     def pull(self, slopes: Any, shared: tuple[Any, ...], states: tuple[State, ...]) -> Array:
         """X'u for u = slopes(loss, *states, *shared), by a pass unless it is known."""
@@ -80,10 +92,32 @@ class KeptRows:
         for its_states, its_key, found in self._pulls:
             if its_key == key and all(one is other for one, other in zip(its_states, states, strict=True)):
                 return found.copy()
-        each = iter(zip(self.losses, *states, strict=True))
-        total = sum(part for _, part in self.design.run(_pull, (slopes, shared), lambda rows: next(each)))
-        self._pulls = (*self._pulls[1 - LATEST :], (states, key, np.asarray(total)))
-        return np.array(total)
+        total = np.asarray(sum(self.pass_with(_pull, (slopes, shared), states)))
+        self._pulls = (*self._pulls[1 - LATEST :], (states, key, total))
+        return total.copy()
+
+    def pass_with(self, kernel: Any, shared: tuple[Any, ...], states: tuple[State, ...]) -> list[Any]:
+        """The results of ``kernel(X, *shared, loss, *states)`` for all blocks, by a pass."""
+
+        def results() -> list[Any]:
+            each = iter(zip(self.losses, *states, strict=True))
+            return [part for _, part in self.design.run(kernel, shared, lambda rows: next(each))]
+
+        return self._despite_losses(results, states)
+
+    def _despite_losses(self, results: Callable[[], list[Any]], states: tuple[State, ...]) -> list[Any]:
+        """Results that need states: if some are lost with a worker, they are made again from the weights."""
+        for _ in range(RETRIES):
+            try:
+                return results()
+            except LostBlockError:
+                for state in states:
+                    if state.theta is not None:
+                        kept: list[Any] = []
+                        losses = iter(self.losses)
+                        list(self.design.run(_images, (state.theta,), lambda rows, left=losses: (next(left),), kept))
+                        state[:] = kept
+        return results()
 
     def _jobs(self, *states: State) -> Iterator[tuple[Block, tuple[Any, ...]]]:
         names = (f"the scores of block {number}" for number in range(len(self.losses)))

@@ -108,9 +108,8 @@ class KeptSmooth:
 
     def bent(self, at: Place, p: Array) -> Array:
         """The Hessian at a point times a direction, by one pass."""
-        each = iter(zip(self.rows.losses, at.state, strict=True))
-        run = self.rows.design.run(kernels.hessian_pull, (p[:-1], p[-1], at.b), lambda rows: next(each))
-        pull, sums = (sum(part) for part in zip(*(found for _, found in run), strict=True))
+        found = self.rows.pass_with(kernels.hessian_pull, (p[:-1], p[-1], at.b), (at.state,))
+        pull, sums = (sum(part) for part in zip(*found, strict=True))
         product = self.piece.scale * pull + self.parts.quadratic_grad(p[:-1])
         for piece in self.penalties:
             bend = piece.atom.hessp(piece.forward(at.theta), piece.forward(p[:-1]))
