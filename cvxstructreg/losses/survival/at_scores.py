@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from cvxstructreg.losses.survival.risk_sets import RiskSets
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy import cached_property
 
 
 @dataclass(frozen=True, eq=False)

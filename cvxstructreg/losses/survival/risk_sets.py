@@ -13,12 +13,12 @@ events, with the mean weight of the events.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.lazy import cached_property
 
 Ints = NDArray[np.int64]
 
