@@ -7,6 +7,7 @@ from test_row_block_scores import PENALTIES, D, N, Watched, blocks_of, data, los
 import cvxstructreg as csr
 from cvxstructreg.certificates import no_minimiser
 from cvxstructreg.certificates.certificate import certify_point
+from cvxstructreg.certificates.free_directions import free_reach
 from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.certificates.row_sums.kept_dual import kept_rows
 from cvxstructreg.row_blocks.sampling import loss_of_rows
@@ -98,3 +99,21 @@ def test_a_block_with_as_many_rows_as_classes():
     loss = csr.Multinomial(["c", "a", "b"])
     part = loss_of_rows(loss, slice(0, 1))
     assert part.n_outputs == 3 and part.y.shape == (1, 3)
+
+
+@pytest.mark.parametrize("near", [1e-3, 1e-9])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_weights_without_penalty_whose_scores_nearly_cancel(near, intercept):
+    """Products of scores cannot tell the two columns apart if near is 1e-9: the scores themselves must."""
+    X = data()[0].toarray()
+    X[:, 1] = X[:, 0] + near * X[:, 1]
+    objective = losses()["squared"] + csr.L1(weights=FREE)
+    memory = csr.Problem(csr.Linear(X, intercept), objective)
+    problem = csr.Problem(csr.Linear(blocks_of(X), intercept), objective)
+    assert kept_rows(problem.normal_form) is not None
+    theta, b = np.zeros((D, 1)), np.zeros(1)
+    first, second = (certify_point(each, theta, b) for each in (memory, problem))
+    np.testing.assert_allclose(first.lower_bound, second.lower_bound, rtol=1e-7)
+    reaches = [free_reach(each.normal_form, theta)[:2] for each in (memory, problem)]
+    np.testing.assert_allclose(*reaches, rtol=1e-3)
+    assert reaches[0].min() > 0.1 / (near * np.sqrt(N))

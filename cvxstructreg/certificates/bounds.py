@@ -18,6 +18,7 @@ import numpy as np
 from cvxstructreg.certificates.dual_point import NO_PROOF, Proof, best, dual_of
 from cvxstructreg.certificates.free_directions import free_directions, linearised, refit
 from cvxstructreg.certificates.row_sums.kept_dual import kept_dual
+from cvxstructreg.certificates.row_sums.refitting import are_clear
 from cvxstructreg.certificates.score_dual import ScoreDual, dual_point, score_unit
 from cvxstructreg.certificates.weight_dual import Dual, Known, Quadratic, WeightDual
 from cvxstructreg.core.default_prox import NoProxError
@@ -89,9 +90,10 @@ def lower_bound_by_rows(
 ) -> Proof | None:
     """The same bound from the dual point beside theta, by sums over rows that stay where they are.
 
-    None if round-off leaves the dual point out of balance.
+    None if round-off leaves the dual point out of balance, or if sums cannot tell directions without penalty apart.
     """
-    if free_directions(parts, theta) is None:
+    directions = free_directions(parts, theta)
+    if directions is None or (directions.shape[1] and not are_clear(parts, directions, rows)):
         return None
     for linear in (None, True):  # the second is in balance where the Newton method for the intercepts was stopped early
         start = kept_dual(parts, theta, b, rows, linear)

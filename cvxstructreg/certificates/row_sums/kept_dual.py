@@ -10,6 +10,7 @@ import numpy as np
 from cvxstructreg.certificates.free_directions import free_directions, keep_free_reach
 from cvxstructreg.certificates.row_sums.refitting import (
     RowPoint,
+    are_clear,
     directions_of,
     reach_along,
     refit,
@@ -148,7 +149,8 @@ def kept_dual(parts: NormalForm, theta: Array, b: Array, rows: Any, linear: bool
     if free:
         given = free_directions(parts, theta)
         assert given is not None
-        keep_free_reach(parts, theta, lambda: reach_along(parts, given, rows))
+        if are_clear(parts, given, rows):
+            keep_free_reach(parts, theta, lambda: reach_along(parts, given, rows))
     if free if linear is None else linear:
         point = point.linearised()
         if free:

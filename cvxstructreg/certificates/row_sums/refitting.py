@@ -165,16 +165,35 @@ def _visible(parts: NormalForm, given: Array, rows: Any) -> Array:
     return orthogonal(gram[np.ix_(seen, seen)], given[:, seen])
 
 
-def reach_along(parts: NormalForm, given: Array, rows: Any) -> Array:
-    """How far each weight may move along the directions while the scores change by one, by sums over rows."""
+def are_clear(parts: NormalForm, given: Array, rows: Any) -> bool:
+    """Whether products of scores tell all visible directions apart, from each other and from the intercept; kept.
+
+    Products have half the digits of the scores. A combination that they lose may let weights go far.
+    """
+    known: dict[bytes, bool] = rows.__dict__.setdefault("_clear", {})
+    key = given.tobytes()
+    if key not in known:
+        gram, centred, seen = _products(parts, given, rows)
+        norms = np.sqrt(np.diag(gram)[seen])
+        values = np.linalg.eigvalsh(centred[np.ix_(seen, seen)] / np.outer(norms, norms))
+        known[key] = bool(np.all(values > ORTHOGONAL * len(values)))
+    return known[key]
+
+
+def _products(parts: NormalForm, given: Array, rows: Any) -> tuple[Array, Array, Any]:
+    """The products of the scores of directions, also without their means beside an intercept, and which are visible."""
     state = rows.state(given)
     found = rows.sums(_gram, np.zeros(given.shape[1]), states=(state,))
     gram, sums = (sum(each) for each in zip(*found, strict=True))
     seen = np.sqrt(np.diag(gram)) > CANCELLED * (parts.column_norms @ np.abs(given))
-    if parts.model.intercept:
-        centred = sum(g for g, _ in rows.sums(_gram, sums / rows.design.shape[0], states=(state,)))
-        seen &= np.diag(centred) > ORTHOGONAL * np.diag(gram)
-        gram = centred
+    if not parts.model.intercept:
+        return gram, gram, seen
+    return gram, sum(g for g, _ in rows.sums(_gram, sums / rows.design.shape[0], states=(state,))), seen
+
+
+def reach_along(parts: NormalForm, given: Array, rows: Any) -> Array:
+    """How far each weight may move along the directions while the scores change by one, by sums over rows."""
+    _, gram, seen = _products(parts, given, rows)
     return np.asarray(np.linalg.norm(orthogonal(gram[np.ix_(seen, seen)], given[:, seen]), axis=1))
 
 
