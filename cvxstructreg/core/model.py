@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy  # SciPy loads scipy.linalg when it is first used
 import scipy.sparse as sp
 
 from cvxstructreg.core.checks import Names, column_names

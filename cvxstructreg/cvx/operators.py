@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from cvxstructreg.core.atom import Atom
-from cvxstructreg.core.objective import Objective, Term
 from cvxstructreg.runtime.lazy_cvxpy import cp
 
 
@@ -26,6 +24,9 @@ def leave_atoms_to_themselves() -> None:
 def _leaving_atoms(operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     @wraps(operator)
     def applied(self: Any, other: Any) -> Any:
+        from cvxstructreg.core.atom import Atom  # here, because importing the package must not load the core
+        from cvxstructreg.core.objective import Objective, Term
+
         return NotImplemented if isinstance(other, Atom | Term | Objective) else operator(self, other)
 
     applied.__dict__["leaves_atoms"] = True

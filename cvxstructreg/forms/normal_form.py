@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.linalg
+import scipy  # SciPy loads scipy.linalg when it is first used
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Atom, conjugate, has_conjugate

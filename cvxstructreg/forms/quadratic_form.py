@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy  # SciPy loads scipy.linalg when it is first used
 import scipy.sparse as sp
-import scipy.sparse.linalg as spla
 
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.semidefinite_solve import SemidefiniteSolve
@@ -178,7 +177,9 @@ class QuadraticForm:
         """An upper bound of the largest eigenvalue of M, exact for small forms."""
         if self.size <= DENSE_LIMIT:
             return float(max(0.0, self._spectrum[0][-1]))
-        norm = spla.norm if sp.issparse(self.factor if self.factor is not None else self._matrix) else np.linalg.norm
+        from scipy.sparse.linalg import norm as sparse_norm  # here, because its import takes long
+
+        norm = sparse_norm if sp.issparse(self.factor if self.factor is not None else self._matrix) else np.linalg.norm
         base = self.factor if self.factor is not None else self._matrix
         bound = float(norm(base, 1) * norm(base, np.inf))  # ||N||_2^2 <= ||N||_1 ||N||_inf; elimination lowers it
         return bound if self.factor is not None else float(np.sqrt(bound))
@@ -224,11 +225,15 @@ class QuadraticForm:
             return np.asarray(
                 scipy.linalg.solve(np.eye(self.size) + 2.0 * t * to_dense(self.matrix), v, assume_a="pos")
             )
+        from scipy.sparse.linalg import splu
+
         system = sp.csc_array(sp.eye_array(self.size) + 2.0 * t * self.matrix)
-        return np.asarray(spla.splu(system).solve(np.ascontiguousarray(v)))
+        return np.asarray(splu(system).solve(np.ascontiguousarray(v)))
 
     def _joint_prox(self, v: Array, t: float) -> Array:
         """The prox with eliminated variables: a joint sparse system, followed by a few conjugate gradient steps."""
+        from scipy.sparse.linalg import LinearOperator, cg
+
         N = sp.hstack([self.factor, self.eliminated], format="csr")
         kept = sp.diags_array(np.arange(N.shape[1]) < self.size, dtype=float)
         joint, right = SemidefiniteSolve(kept + 2.0 * t * (N.T @ N)), np.zeros((N.shape[1], 1))
@@ -238,9 +243,9 @@ class QuadraticForm:
             return joint(right)[: self.size]
 
         shape = (self.size, self.size)
-        system = spla.LinearOperator(shape, lambda x: x + 2.0 * t * self.apply(x.reshape(-1, 1)).ravel(), dtype=float)
-        nearly = spla.LinearOperator(shape, inverse, dtype=float)
-        columns = [spla.cg(system, column, inverse(column), rtol=1e-13, maxiter=50, M=nearly)[0] for column in v.T]
+        system = LinearOperator(shape, lambda x: x + 2.0 * t * self.apply(x.reshape(-1, 1)).ravel(), dtype=float)
+        nearly = LinearOperator(shape, inverse, dtype=float)
+        columns = [cg(system, column, inverse(column), rtol=1e-13, maxiter=50, M=nearly)[0] for column in v.T]
         return np.column_stack(columns)
 
     def conj(self, u: Array) -> float:

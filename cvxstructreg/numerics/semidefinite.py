@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
+import scipy  # SciPy loads scipy.linalg when it is first used
 
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.memory import require_memory

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import scipy.sparse.linalg as spla
 
 from cvxstructreg.numerics.arrays import Array
 
@@ -105,8 +104,10 @@ class SemidefiniteSolve:
 
 def _factors(matrix: Any, least: float) -> Any:
     """Return the LU factors of a symmetric matrix with unit diagonal; None if a pivot is at most ``least``."""
+    from scipy.sparse.linalg import splu  # here, because it takes longer to import than scipy.sparse
+
     try:
-        found = spla.splu(
+        found = splu(
             sp.csc_array(matrix),
             permc_spec="MMD_AT_PLUS_A",
             diag_pivot_thresh=0.0,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.special
+import scipy  # SciPy loads scipy.special when it is first used
 
 from cvxstructreg.core.atom import Atom, freeze
 from cvxstructreg.core.checks import checked_count, real_array, real_number
