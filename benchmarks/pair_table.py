@@ -26,11 +26,12 @@ def _table(section: str, results: list[Result]) -> str:
 
 
 def _cell(found: Result | None, peers: dict[str, Result]) -> str:
-    """The ratio, or the seconds where CVXPY was not run; unproved results say so."""
+    """The ratio, a lower bound if CVXPY was stopped, or the seconds if it was not run; unproved results say so."""
     if found is None:
         return "-"
     peer = peers.get(found.work)
     text = f"{found.seconds:.2g} s" if peer is None else f"{peer.seconds / found.seconds:.1f}"
+    text = f"> {text}" if peer is not None and "(" in peer.solver else text
     return f"{text}, not proved" if "(" in found.solver else text
 
 
