@@ -1,8 +1,8 @@
-"""Total variation, trends, and the hinge loss with L1 on text-like data: certified, from ``problem.solve``.
+"""Total variation and trends: certified, from ``problem.solve``.
 
 The signals are constant on blocks, with normal noise of half the height of a jump. Each line is one run, after a run
 on other data that loads compiled code. Gaps are certified. The image of 256 x 256 and the trend of order 2 had a part
-in choosing constants; the chain, the volume and the text had none.
+in choosing constants; the chain and the volume had none.
 """
 
 from __future__ import annotations
@@ -86,24 +86,7 @@ def trends(n: int = 10_000) -> Iterator[Result]:
         yield Result("trends", work, "cvxpy CLARABEL", seconds, seconds, np.nan)
 
 
-def hinge_on_text(n: int = 10_000, d: int = 50_000, words: int = 80) -> Iterator[Result]:
-    """Hinge and L1 on documents whose words follow Zipf's law, at a tenth of the largest useful strength."""
-    rng = np.random.default_rng(4)
-    columns = np.minimum((d ** rng.uniform(size=(n, words))).astype(int), d - 1)
-    pairs = np.repeat(np.arange(n), words), columns.ravel()
-    X = sp.csr_array((np.ones(n * words), pairs), shape=(n, d))
-    X.sum_duplicates()
-    X = sp.csr_array(sp.diags_array(1.0 / np.sqrt((X * X).sum(axis=1))) @ X)
-    w = np.where(rng.uniform(size=d) < 0.02, rng.normal(size=d), 0.0)
-    scores = X @ w
-    y = np.where(scores + 0.3 * scores.std() * rng.normal(size=n) > np.median(scores), 1, -1)
-    lam = 0.1 * float(np.abs(X.T @ y).max())
-    problem = csr.Problem(csr.Linear(X), csr.Hinge(y) + lam * csr.L1())
-    yield line("hinge_text", f"hinge + L1, {n:,} x {d:,} text-like", problem, 1e-4, "faster than any peer")
-
-
 SECTIONS: dict[str, Callable[[], Iterator[Result]]] = {
     "denoising": total_variation,
     "trends": trends,
-    "hinge_text": hinge_on_text,
 }

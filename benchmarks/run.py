@@ -28,6 +28,7 @@ import figures
 import first_use
 import group_peers
 import groups
+import hinge_text
 import losses
 import manifold
 import multiclass
@@ -52,6 +53,7 @@ SECTIONS: dict[str, Callable[[], Iterable[Result]]] = {
     **first_use.SECTIONS,
     **off_the_track.SECTIONS,
     **denoising.SECTIONS,
+    **hinge_text.SECTIONS,
     **plain_cvxpy.SECTIONS,
     **losses.SECTIONS,
     **blocks.SECTIONS,
