@@ -104,6 +104,7 @@ def main() -> None:
                         json.dump([asdict(result) for result in results], file, indent=2)
             if options.markdown:
                 sized = f" --blocks-gb {blocks.SIZE:g}" if name in blocks.SIZED else ""
+                sized += " --resume results.json" if options.resume else ""
                 records.store(name, results[earlier:], options=sized)
                 records.fill()
     print(f"\n{records.machine()}\n")
