@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.certificates.free_directions import free_directions
-from cvxstructreg.solvers.denoising import total_variation
+from cvxstructreg.solvers.denoising import compiled_chain, total_variation
 from cvxstructreg.solvers.denoising.paths import directions
 
 RNG = np.random.default_rng(0)
@@ -153,3 +153,23 @@ def test_chains_of_unequal_lengths_are_solved_together():
     problem = denoising(RNG.normal(size=12), 0.3 * csr.FusedLasso(graph_of(edges, 12)))
     solution = problem.solve(tol=1e-9)
     assert (solution.solver, solution.n_iter, solution.status) == ("total_variation", 1, "optimal")
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.01, 0.5, 3.0, 100.0])
+def test_two_ways_to_solve_a_chain_of_equal_strengths_agree(lam):
+    rng = np.random.default_rng(1)
+    signals = [np.array([2.0]), rng.normal(size=2), np.round(rng.normal(size=80)), np.cumsum(rng.normal(size=80))]
+    signals += [np.zeros(7), np.arange(20.0), np.arange(2_000.0)]  # the last is read too often
+    for v in signals:
+        n = len(v)
+        found, other, rooms = np.empty(n), np.empty(n), [np.empty(2 * n + 2) for _ in range(4)]
+        done = compiled_chain.denoise_even_chain(v, lam, found)
+        compiled_chain.denoise_chain(v, np.ones(n), np.full(n, lam), other, *rooms)
+        assert done or (n == 2_000 and lam >= 3.0)
+        assert not done or np.allclose(found, other, rtol=0, atol=1e-12 * max(1.0, np.abs(v).max()))
+
+
+def test_a_ramp_falls_back_to_dynamic_programming():
+    y = np.arange(3_000.0)
+    solution = denoising(y, 50.0 * csr.FusedLasso(graph_of(grid(3_000), 3_000))).solve(tol=1e-9)
+    assert (solution.solver, solution.status) == ("total_variation", "optimal")

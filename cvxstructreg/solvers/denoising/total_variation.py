@@ -154,7 +154,14 @@ class Denoising:
         self.paths = found
         weights = self.edges.scale * np.broadcast_to(self.edges.atom.separable().weights, (self.edges.K.shape[0], 1))
         self.strengths = [paths.strengths(weights[:, 0]) for paths in self.paths]
+        self.even = [self._even(paths, lam) for paths, lam in zip(self.paths, self.strengths, strict=True)]
         self.threshold = 0.0 if self.parts.separable is None else float(np.ravel(self.parts.separable.weights)[0])
+
+    def _even(self, paths: Paths, lam: Array) -> float:
+        """lam / s of the edges of a direction if that is the same for all, else -1."""
+        largest = float(lam.max(initial=0.0))
+        same = np.count_nonzero(lam == largest) >= len(lam) - (len(paths.starts) - 1)  # the last of a path has none
+        return largest / float(self.s[0]) if same and np.ptp(self.s) == 0.0 else -1.0
 
     def variation(self, x: Array) -> float:
         """The penalty of the differences, for one output."""
@@ -218,9 +225,9 @@ class Rounds:
         self.total[:] = 0.0
         for old in self.ahead:
             self.total += old
-        triples = zip(function.paths, function.strengths, self.ahead, self.moved, strict=True)
-        for paths, lam, old, new in triples:
-            denoise_direction(paths.order, paths.starts, lam, self.y, function.s, self.total, old, new, self.x)
+        edges = zip(function.paths, function.strengths, function.even, self.ahead, self.moved, strict=True)
+        for paths, lam, even, old, new in edges:
+            denoise_direction(paths.order, paths.starts, lam, even, self.y, function.s, self.total, old, new, self.x)
         bound = float(dual_value(self.total, self.y, function.s))
         if bound < self.bound:
             self.size = 1.0
