@@ -141,7 +141,8 @@ class Columns:
         self.solved = []
         for column in range(parts.n_outputs):
             K, sources, strengths = _stacked(parts, column)
-            self.solved.append((InteriorPoint(K, s[:, column], y[:, column], tol), sources, strengths))
+            its_s, its_y = np.ascontiguousarray(s[:, column]), np.ascontiguousarray(y[:, column])
+            self.solved.append((InteriorPoint(K, its_s, its_y, tol), sources, strengths))
 
     @property
     def done(self) -> bool:

@@ -24,7 +24,9 @@ class NormalEquations:
     """(K S^-1 K' + H) dt = g, by Cholesky, where f = 0; dw is not computed."""
 
     def __init__(self, K: Any, s: Array) -> None:
-        self.band = _product_of_shifted_rows(K, s) if _is_shifted(K) else _product(K, s)
+        shifted = _is_shifted(K)
+        self.rows: Array | None = np.ascontiguousarray(K.data.reshape(K.shape[0], -1)) if shifted else None
+        self.band = _product_of_shifted_rows(K, s) if shifted else _product(K, s)
 
     @cached_property
     def by_rows(self) -> Array:

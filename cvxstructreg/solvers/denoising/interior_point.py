@@ -45,6 +45,7 @@ class InteriorPoint:
         self.z = np.maximum([slope, -slope], 0.0) + central
         self.value, self.bound, self.poor = np.inf, -np.inf, 0
         self.best, self.dual = self.w, self.t
+        self.known: tuple[float, float] | None = None  # both objectives, if compiled loops have them
         self._measure()
         self.system: NormalEquations | SaddlePoint = SaddlePoint(K, s) if self._is_delicate() else NormalEquations(K, s)
 
@@ -65,12 +66,16 @@ class InteriorPoint:
         least = 0.5 * float(np.sum(self.s * (self.y - self.y.mean()) ** 2))
         return UNIT * each * float(sizes.sum()) > TRUSTED * self.tol * min(least, self.value)
 
+    def _objectives(self) -> tuple[float, float]:
+        """Kw, the objective of the weights, and that of the dual point."""
+        self.slope = self.K @ self.w
+        value = 0.5 * float(np.sum(self.s * (self.w - self.y) ** 2)) + float(np.abs(self.slope).sum())
+        return value, float(self.pull @ self.y) - 0.5 * float(self.pull @ (self.pull / self.s))
+
     def _measure(self) -> None:
         """Update the best weights and the best dual point."""
         before = self.gap if np.isfinite(self.value) else np.inf
-        self.slope = self.K @ self.w
-        value = 0.5 * float(np.sum(self.s * (self.w - self.y) ** 2)) + float(np.abs(self.slope).sum())
-        bound = float(self.pull @ self.y) - 0.5 * float(self.pull @ (self.pull / self.s))
+        value, bound = self.known or self._objectives()
         if value < self.value:
             self.value, self.best = value, self.w
         if bound > self.bound:
@@ -117,13 +122,17 @@ class InteriorPoint:
 
     def _move_compiled(self, system: NormalEquations) -> bool:
         """The same by the normal equations, compiled."""
-        from cvxstructreg.solvers.denoising.compiled_box import move
+        from cvxstructreg.solvers.denoising.compiled_box import arrive, move
 
         slacks, z = self.slacks.copy(), self.z.copy()
         if not move(system.by_rows, self.slope, z, slacks, INSIDE, system.workspace) or not slacks.min() > 0.0:
             return False
         self.slacks, self.z = slacks, z
-        self._arrive(None)
+        if system.rows is None:
+            self._arrive(None)
+            return True
+        self.t, self.pull, self.w, self.slope = (np.empty_like(x) for x in (self.t, self.y, self.y, self.slope))
+        self.known = arrive(system.rows, self.s, self.y, slacks, self.t, self.pull, self.w, self.slope)
         return True
 
     def _arrive(self, w: Array | None) -> None:
@@ -131,6 +140,7 @@ class InteriorPoint:
         self.t = np.where(self.slacks[0] < self.slacks[1], 1.0 - self.slacks[0], self.slacks[1] - 1.0)
         self.pull = self.transposed @ self.t
         self.w = self.y - self.pull / self.s if w is None else w
+        self.known = None
 
     def _direction(self, target: Array) -> tuple[Array | None, Array, Array]:
         """The Newton step for products of multipliers and slacks that change by ``target``: dw, and of both slacks."""
