@@ -14,10 +14,13 @@ from collections.abc import Callable, Iterator
 import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
+from denoising_peers import compared
 from measure import Result
 
 import cvxstructreg as csr
 
+#: The strength of total variation.
+STRENGTH = 0.5
 #: Wall-clock seconds for one solve.
 LIMIT = 60.0
 
@@ -59,13 +62,16 @@ def total_variation() -> Iterator[Result]:
     _denoise((100,)).solve(tol=1e-6)
     for shape, target in targets.items():
         work = f"total variation, {' x '.join(f'{size:,}' for size in shape)}"
-        yield line("denoising", work, _denoise(shape), 1e-6, target)
+        problem = _denoise(shape)
+        yield line("denoising", work, problem, 1e-6, target)
+        bound = problem.solve(tol=1e-6).certificate.lower_bound
+        yield from compared("denoising", work, blocks(shape, len(shape)), STRENGTH, problem, bound, 1e-6)
 
 
 def _denoise(shape: tuple[int, ...]) -> csr.Problem:
     y = blocks(shape, len(shape)).ravel()
     model = csr.Linear(sp.eye_array(y.size, format="csr"), intercept=False)
-    return csr.Problem(model, csr.Squared(y) + 0.5 * csr.FusedLasso(grid(shape)))
+    return csr.Problem(model, csr.Squared(y) + STRENGTH * csr.FusedLasso(grid(shape)))
 
 
 def trends(n: int = 10_000) -> Iterator[Result]:

@@ -77,8 +77,11 @@ def _components(parts: NormalForm) -> NDArray[np.int64] | None:
         if pieces and not parts.weight_forms and all(p.atom.flat() is None and _has_differences(p.K) for p in pieces):
             d = parts.model.n_weights
             pairs = np.concatenate([sp.csr_array(piece.K).indices.reshape(-1, 2) for piece in pieces])
-            graph = sp.csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(d, d))
-            known["_components"] = connected_components(graph, directed=False)[1]
+            if len(pairs) == d - 1 and np.array_equal(pairs[:, 0], np.arange(d - 1)) and np.all(np.diff(pairs) == 1):
+                known["_components"] = np.zeros(d, dtype=np.int64)  # a chain
+            else:
+                graph = sp.csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(d, d))
+                known["_components"] = connected_components(graph, directed=False)[1]
     found: NDArray[np.int64] | None = known["_components"]
     return found
 
@@ -97,6 +100,8 @@ def _has_differences(K: object) -> bool:
 def _constant_on(components: NDArray[np.int64], held: NDArray[np.bool_]) -> Array | None:
     """An orthonormal basis of the weights that are constant on each component without held weights."""
     counts = np.bincount(components)
+    if len(counts) == 1 and not held.any():
+        return np.full((len(components), 1), 1.0 / np.sqrt(len(components)))
     free = np.flatnonzero(np.bincount(components, held) == 0)
     if free.size > MOST_FREE:
         return None

@@ -23,6 +23,8 @@ def added_sizes(parts: NormalForm, points: list[Array]) -> Array:
 def _absolute(piece: Piece) -> sp.csr_array:
     """|K|', kept with the piece."""
     if "_absolute" not in piece.__dict__:
-        object.__setattr__(piece, "_absolute", abs(piece.K).T)
+        K = sp.csr_array(piece.K)
+        sizes = sp.csr_array((np.abs(K.data), K.indices, K.indptr), shape=K.shape)  # shares the places of the entries
+        object.__setattr__(piece, "_absolute", sizes.T)
     found: sp.csr_array = piece.__dict__["_absolute"]
     return found

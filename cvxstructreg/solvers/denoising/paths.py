@@ -40,6 +40,9 @@ def directions(K: Any) -> list[Paths] | None:
     K = K.tocsr()
     if K.shape[0] == 0 or np.any(np.diff(K.indptr) != 2):
         return None
+    chain = _chain(K)
+    if chain is not None:
+        return [chain]
     pairs, values = K.indices.reshape(-1, 2).astype(np.int64), K.data.reshape(-1, 2)
     if np.any(values[:, 0] != -values[:, 1]) or np.any(values[:, 0] == 0) or np.any(pairs[:, 0] == pairs[:, 1]):
         return None
@@ -58,6 +61,21 @@ def directions(K: Any) -> list[Paths] | None:
         parts.append(paths)
         rest = rest[~same]
     return parts
+
+
+def _chain(K: Any) -> Paths | None:
+    """The only path of a chain whose edge i joins the nodes i and i + 1, in a few passes; None for other edges."""
+    m, n = K.shape
+    if m != n - 1:
+        return None
+    nodes, pairs, values = np.arange(n, dtype=np.int64), K.indices.reshape(-1, 2), K.data.reshape(-1, 2)
+    if not (np.array_equal(pairs[:, 0], nodes[:m]) and np.array_equal(pairs[:, 1], nodes[1:])):
+        return None
+    if np.any(values[:, 0] != -values[:, 1]) or not np.all(values[:, 0]):
+        return None
+    edges, value = nodes.copy(), np.zeros(n)
+    edges[m], value[:m] = -1, values[:, 0]
+    return Paths(nodes, np.array([0, n]), edges, np.sign(value), np.abs(value))
 
 
 def _paths(n: int, offset: int, first: np.ndarray, rows: np.ndarray, values: Array) -> Paths | None:
