@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from cvxstructreg.core.checks import Names, column_names
 from cvxstructreg.core.data_record import DataRecord
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.last_product import LastProduct
 from cvxstructreg.numerics.semidefinite import (
     NEGLIGIBLE,
     NOISE,
@@ -107,7 +108,12 @@ class Model:
 
     def adjoint(self, u: Array) -> Array:
         """A'u: the derivative of <u, F> with respect to theta."""
-        return np.asarray(self.design.T @ u)
+        return self.last_product.at(u)
+
+    @cached_property
+    def last_product(self) -> LastProduct:
+        """The product A'u that a solver left for the certificate."""
+        return LastProduct(self.design)
 
     def __repr__(self) -> str:
         kind = "sparse" if sp.issparse(self.design) else "in blocks" if self.row_blocks is not None else "dense"
@@ -301,10 +307,7 @@ class Kernel(Model):
 
     @property
     def slack(self) -> float:
-        """A number such that gram + slack I is positive semidefinite; round-off may make zero eigenvalues negative.
-
-        A lower bound on the optimum that uses u'gram u + slack ||u||^2 is valid for gram and for nearby matrices.
-        """
+        """gram + slack I is positive semidefinite: bounds with u'gram u + slack ||u||^2 hold for nearby matrices too."""
         return self._noise() if self._slack is None else self._slack
 
     def notes(self) -> tuple[str, ...]:
@@ -371,7 +374,7 @@ def as_design(matrix: Any, name: str) -> Any:
     if getattr(matrix, "is_row_blocks", False):
         return matrix
     if sp.issparse(matrix):
-        if np.issubdtype(matrix.dtype, np.complexfloating) or matrix.dtype == object:
+        if matrix.dtype.kind in "cO":
             raise TypeError(f"{name} must be real, got dtype {matrix.dtype}")
         result = sp.csr_array(matrix, dtype=float)
         if not result.has_canonical_format:
@@ -383,10 +386,8 @@ def as_design(matrix: Any, name: str) -> Any:
             raw = np.asarray(matrix)
         except ValueError as error:
             raise ValueError(f"{name} must be a matrix, but its rows have different lengths") from error
-        if np.issubdtype(raw.dtype, np.complexfloating):
-            raise TypeError(f"{name} must be real, got dtype {raw.dtype}")
         if raw.dtype.kind not in "biufO":
-            raise TypeError(f"{name} must be numeric, got dtype {raw.dtype}")
+            raise TypeError(f"{name} must be {'real' if raw.dtype.kind == 'c' else 'numeric'}, got dtype {raw.dtype}")
         try:
             result = values = np.asarray(raw, dtype=float)
         except (TypeError, ValueError) as error:

@@ -40,7 +40,12 @@ class LogLinkLoss(Loss):
     def _total(self, terms: Array) -> float:
         """sum s times terms, which may be infinite in rows of weight zero."""
         s = self.weight_column
-        return float(np.sum(np.where(s > 0, s * terms, 0.0)))
+        return float(np.sum(s * terms if self._all_count else np.where(s > 0, s * terms, 0.0)))
+
+    @cached_property
+    def _all_count(self) -> bool:
+        """Whether no row has weight zero."""
+        return bool(np.all(self.weight_column > 0))
 
     def is_nonnegative(self, shape: tuple[int, int]) -> bool:
         """True: deviances are, which the sign rules of CVXPY do not detect."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.last_product import LastProduct
 
 #: If more than this part of the products must be recomputed, all are.
 MOST = 0.5
@@ -22,8 +23,9 @@ class LazyPull:
     no more than this fact. The cache lives as long as the matrix: along a regularization path, g moves little.
     """
 
-    def __init__(self, X: tuple[Any, ...], norms: Array, design: Any) -> None:
+    def __init__(self, X: tuple[Any, ...], norms: Array, design: Any, last: LastProduct | None = None) -> None:
         self.X, self.norms, self.design_t = X, norms, design.T
+        self.last = last  # for the certificate, if the design is that of the model
         self.all = np.arange(norms.size)
         self.pull = np.zeros(norms.size)  # exact for g = 0
         self.g = np.zeros(design.shape[0])
@@ -53,6 +55,8 @@ class LazyPull:
             if features.size > MOST * self.all.size:
                 self.pull = self.design_t @ g
                 self.seen[:] = self.length
+                if self.last is not None:
+                    self.last.keep(g, self.pull)
             else:
                 compiled.gradient_on(self.X, features, g, self.pull)
                 self.seen[features] = self.length

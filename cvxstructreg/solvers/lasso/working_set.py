@@ -55,6 +55,9 @@ SMALLEST_SET = 100
 INNER, POWER, FINAL = 0.3, 4.0, 0.3
 #: A working set is solved until its violation is ENOUGH times the first one.
 ENOUGH = 0.1
+#: Beyond that, steps go on while the violation is above the part NEAR of the strength, if at most the part FEW of the
+#: set has nonzero weights: on these and on the features with slopes of at least KEPT times their thresholds.
+NEAR, FEW, KEPT = 0.3, 0.25, 0.5
 #: If features are correlated, the steps of a pass say little about the violation. If two successive Newton steps reduce
 #: the violation by a factor of less than SLOW, INNER is multiplied by SHARPER for the next steps, down to SHARPEST.
 SLOW, SHARPER, SHARPEST = 0.7, 0.1, 0.01
@@ -221,8 +224,21 @@ class State:
             worst = self.compiled.violations(features, self.w, self.slope, self.box, self.score)
             self.slow = self.slow + 1 if worst > SLOW * before else 0
             self.inner = max(SHARPER * self.inner, SHARPEST) if self.slow > 1 else min(3.0 * self.inner, INNER)
-            if worst <= ENOUGH * first or deadline.passed():
+            near = self.near(features) if worst > NEAR * self.strength else features
+            if (worst <= ENOUGH * first and near is features) or deadline.passed():
                 break
+            features = near
+
+    def near(self, features: Any) -> Any:
+        """The features that may move next, if these are few: then more steps cost less than the slopes of all.
+
+        A set with few nonzero weights far from the optimum probably has all that it needs. Only nonzero weights and
+        slopes near their thresholds are kept. With bounds, and if many weights are nonzero, all features are.
+        """
+        nonzero = self.w[features] != 0.0
+        if self.bounded or np.count_nonzero(nonzero) > FEW * features.size:
+            return features
+        return features[nonzero | (np.abs(self.slope[features]) >= KEPT * self.box[0][features])]
 
     def slope_on(self, features: Any) -> None:
         """Update the slope of some features, with the gradient of the loss as dual point."""
@@ -290,7 +306,8 @@ def design_columns(problem: Problem) -> tuple[Any, tuple[Any, ...], LazyPull]:
             design = piece.K @ model.design
             design = sp.csc_array(design) if sp.issparse(design) else np.asfortranarray(design)
         X = as_columns(design)
-        pull = LazyPull(X, problem.normal_form.column_norms, design)
+        last = model.last_product if piece.K is None else None
+        pull = LazyPull(X, problem.normal_form.column_norms, design, last)
         known = _KNOWN[model] = (rows, design, X, pull)
     return known[1:]
 

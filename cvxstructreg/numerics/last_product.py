@@ -1,0 +1,44 @@
+"""A'u for a design matrix A, computed once if a solver and its certificate ask for the same product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from cvxstructreg.numerics.arrays import Array
+
+
+class LastProduct:
+    """The last product A'u that a solver computed. Certificates of its dual point u need the same one.
+
+    Only a u with equal numbers gets the product. Threads may share it: the pair is replaced as a whole.
+
+    Examples
+    --------
+    >>> last = LastProduct(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> u = np.array([[1.0], [1.0]])
+    >>> last.keep(u[:, 0], np.array([4.0, 6.0]))
+    >>> last.at(u)[:, 0]
+    array([4., 6.])
+    >>> last.at(2.0 * u)[:, 0]
+    array([ 8., 12.])
+    """
+
+    def __init__(self, design: Any) -> None:
+        self.design = design
+        self._last: tuple[Array, Array] | None = None
+
+    def keep(self, u: Array, product: Array) -> None:
+        """Keep copies of a vector u and of A'u."""
+        self._last = u.copy(), product.copy()
+
+    def at(self, u: Array) -> Array:
+        """A'u for an (n, k) array."""
+        last = self._last
+        if last is not None and u.shape[1] == 1 and np.array_equal(last[0], u[:, 0]):
+            return last[1][:, None].copy()
+        return np.asarray(self.design.T @ u)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"design": self.design, "_last": None}
