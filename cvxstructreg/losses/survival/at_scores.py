@@ -22,7 +22,7 @@ class AtScores:
     def logs(self) -> tuple[Array, Array, Array]:
         """log s + f by row, log S by block, and log(1 - part D / S) by term."""
         sets = self.sets
-        x = np.log(sets.weight) + self.scores[sets.order, 0]
+        x = sets.log_weight + self.scores[sets.order, 0]
         at_risk = sets.log_rows_behind(x)
         if not sets.has_parts:
             return x, at_risk, np.zeros(len(sets.term_block))
@@ -38,6 +38,10 @@ class AtScores:
             whole = np.log(sets.by_term(np.exp(at_term + at_risk[sets.term_block]))) - at_risk
             kept = (1.0 - sets.term_part) * np.exp(at_term + at_risk[sets.term_block])
             of_events = np.log(sets.by_term(kept)) - at_risk
+        if sets.compiled is not None:
+            out = np.empty_like(x)
+            sets.compiled.expected_events(x, whole, of_events, sets.block, sets.bounds, sets.event, out)
+            return out
         hazard = sets.log_blocks_before(whole)
         before = np.full_like(hazard, -np.inf)
         for begin, end in sets.stratum_blocks:
@@ -49,7 +53,7 @@ class AtScores:
     def shares(self) -> tuple[Array, Array]:
         """s exp(f) by row and S - part D by term, in units of the largest exp(f) of the stratum."""
         sets = self.sets
-        x = np.log(sets.weight) + self.scores[sets.order, 0]
+        x = sets.log_weight + self.scores[sets.order, 0]
         for begin, end in sets.strata:
             x[begin:end] -= x[begin:end].max()
         sizes = np.exp(x)

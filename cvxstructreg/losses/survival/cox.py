@@ -144,7 +144,13 @@ class Cox(Loss):
 
     def hessp(self, z: Array, p: Array) -> Array:
         """q p - sum_l w_l v_l <v_l, p>, with v_l the shares in the l-th risk set."""
-        sets, (sizes, left) = self._sets, self._at(z).shares
+        at = self._at(z)
+        sets, (sizes, left) = at.sets, at.shares
+        if sets.compiled is not None:
+            out, terms = np.zeros((len(self.y), 1)), (sets.term_block, sets.term_weight, sets.term_part)
+            rows = sets.order, sets.block, sets.bounds, sets.event
+            sets.compiled.curvature_product(*rows, *terms, at.mass, sizes, left, p[:, 0], out[:, 0])
+            return out
         moved = sizes * p[sets.order, 0]
         means = sets.rows_behind(moved)[sets.term_block]
         if sets.has_parts:
@@ -153,7 +159,7 @@ class Cox(Loss):
         back = sets.blocks_before(sets.by_term(pull))[sets.block]
         if sets.has_parts:
             back -= np.where(sets.event, sets.by_term(sets.term_part * pull)[sets.block], 0.0)
-        return self._spread(self._at(z).mass * p[sets.order, 0] - sizes * back)
+        return self._spread(at.mass * p[sets.order, 0] - sizes * back)
 
     def hess_factor(self, z: Array) -> tuple[Array, Array]:
         """q, and the columns sqrt(w_l) v_l."""

@@ -13,6 +13,7 @@ events, with the mean weight of the events.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import ModuleType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,9 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
 
 Ints = NDArray[np.int64]
+
+#: From this many rows on, loops are compiled.
+COMPILE_FROM = 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +87,25 @@ class RiskSets:
         )
 
     @cached_property
+    def compiled(self) -> ModuleType | None:
+        """The compiled loops, if there are enough rows for them."""
+        if len(self.order) < COMPILE_FROM:
+            return None
+        from cvxstructreg.losses.survival import compiled_risk_sets
+
+        return compiled_risk_sets
+
+    @cached_property
+    def bounds(self) -> Ints:
+        """The first row of each stratum and that of the next, as an array."""
+        return np.array(self.strata, dtype=np.int64).reshape(-1, 2)
+
+    @cached_property
+    def log_weight(self) -> Array:
+        """log s."""
+        return np.log(self.weight)
+
+    @cached_property
     def has_parts(self) -> bool:
         """Whether some term removes a part of its events from the risk set: ties by Efron's rule."""
         return bool(self.term_part.any())
@@ -93,6 +116,10 @@ class RiskSets:
 
     def log_rows_behind(self, x: Array) -> Array:
         """log of the sum of exp(x) over the risk set of each block."""
+        if self.compiled is not None:
+            out = np.empty(len(self.starts))
+            self.compiled.log_rows_behind(x, self.block, self.bounds, out)
+            return out
         return self._backward(x, np.logaddexp, self.strata)[self.starts]
 
     def blocks_behind(self, x: Array) -> Array:

@@ -85,6 +85,17 @@ class PlainSteps:
         error = float(np.max(np.abs(least) / self.scale, initial=0.0))
         return Point(w, b, scores, value, least, slope_b, error)
 
+    def below(self, w: Array, b: Array, limit: float, likely: bool) -> Point | None:
+        """The point if its value is within the limit. Unless that is likely, the gradient is left for last."""
+        sub, scores = self.sub, None
+        if not likely:
+            scores, unused = sub.scores(w, b), np.zeros_like(w)
+            value = sub.loss(scores) + 0.5 * float(sub.quadratic_grad(w) @ w) + float(sub.lam @ np.abs(w))
+            if value + self.compiled.huber(*self.huber, w, unused) > limit:
+                return None
+        point = self.at(w, b, scores)
+        return point if point.value <= limit else None
+
     def slope_along(self, point: Point, step: Array, scores: Array) -> Callable[[float], float]:
         """The derivative at s times a step with these scores, for a problem without L1 term; no products with X."""
         sub, quadratic = self.sub, self.sub.quadratic_grad(step)
@@ -162,6 +173,11 @@ class CompiledSteps:
         )
         slope_b = slope.sum(axis=0) if sub.intercept else np.zeros(1)
         return Point(w, b, scores, sub.loss(scores) + value, least, slope_b, error)
+
+    def below(self, w: Array, b: Array, limit: float, likely: bool) -> Point | None:
+        """The point if its value is within the limit."""
+        point = self.at(w, b)
+        return point if point.value <= limit else None
 
     def direction(self, point: Point, damping: float, accuracy: float) -> tuple[Array, Array]:
         """As in :class:`PlainSteps`, or the minimum of the quadratic model plus the L1 terms."""
@@ -298,9 +314,10 @@ class Newton:
             if not self.steps.crosses:
                 w[(self.sub.lam > 0) & (w * orthant <= 0)] = 0.0
             b = point.b + length * step_b
-            trial = self.steps.at(w, b)
             gain = float(point.slope @ (w - point.w) + point.slope_b @ (b - point.b))
-            if trial.value <= point.value + SUFFICIENT * min(gain, 0.0) + 1e-14 * abs(point.value):
+            limit = point.value + SUFFICIENT * min(gain, 0.0) + 1e-14 * abs(point.value)
+            trial = self.steps.below(w, b, limit, length == 1.0)
+            if trial is not None:
                 return trial, length
             length *= 0.5
         return point, 0.0
