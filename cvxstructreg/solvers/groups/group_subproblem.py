@@ -264,6 +264,12 @@ class Subproblem:
         """The diagonal of the Hessian with respect to the scores, which is the whole Hessian if ``rows_apart``."""
         if self.rows_apart:
             return self.parts.smooth_score_hessp(scores, np.ones_like(scores))
+        pieces = self.parts.score_pieces
+        if not self.parts.score_forms and all(piece.atom.can("hess_bound") for piece in pieces):
+            return sum(
+                (piece.adjoint(piece.scale * piece.atom.hess_bound(piece.forward(scores))) for piece in pieces),
+                np.zeros_like(scores),
+            )
         columns = [column_curvature(self.parts, scores, c) for c in range(self.k)]
         return np.maximum(np.column_stack(columns), 0.0)
 
