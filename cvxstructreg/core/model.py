@@ -307,7 +307,7 @@ class Kernel(Model):
 
     @property
     def slack(self) -> float:
-        """gram + slack I is positive semidefinite: bounds with u'gram u + slack ||u||^2 hold for nearby matrices too."""
+        """gram + slack I is positive semidefinite: bounds with u'gram u + slack ||u||^2 hold for nearby matrices."""
         return self._noise() if self._slack is None else self._slack
 
     def notes(self) -> tuple[str, ...]:
@@ -353,8 +353,7 @@ class Kernel(Model):
 def _symmetric(gram: Array, round_off: float) -> Array:
     """The matrix itself if it is symmetric, its symmetric part if it is symmetric up to round-off, else an error."""
     scale, worst = float(np.finfo(float).tiny), 0.0
-    if not (gram.flags.c_contiguous or gram.flags.f_contiguous):
-        gram = np.ascontiguousarray(gram)
+    gram = gram if gram.flags.forc else np.ascontiguousarray(gram)
     for first in range(0, gram.shape[0], ROWS_AT_ONCE):  # in blocks, to avoid another matrix of this size
         rows, columns = gram[first : first + ROWS_AT_ONCE], gram[:, first : first + ROWS_AT_ONCE].T
         scale = max(scale, float(rows.max()), -float(rows.min()))

@@ -1,7 +1,7 @@
 """Compiled loops over risk sets; the tests compare each of them with a few lines of NumPy.
 
-The arrays are those of :class:`~cvxstructreg.losses.survival.risk_sets.RiskSets`: rows in the order of stratum and time,
-``block`` the block of each row, ``strata`` the first row of each stratum and that of the next.
+The arrays are those of :class:`~cvxstructreg.losses.survival.risk_sets.RiskSets`: rows in the order of stratum and
+time, ``block`` the block of each row, ``strata`` the first row of each stratum and that of the next.
 """
 
 from __future__ import annotations
