@@ -309,7 +309,7 @@ def test_a_covariate_that_orders_all_events_has_no_minimiser():
         (lambda: csr.MultiTask([1.0, 2.0]), r"one column for each task, got shape \(2,\); use Squared"),
         (lambda: csr.MultiTask([[1.0, 2.0]], task_weight=[1.0]), "one number for each of the 2 tasks"),
         (lambda: csr.MultiTask([[1.0, 2.0]], task_weight=[1.0, 0.0]), "task_weight must be positive"),
-        (lambda: csr.Cox([1.0, np.nan]), "times y contains NaN"),
+        (lambda: csr.Cox([1.0, np.nan]), "1 of the times y are NaN or infinite; drop these rows, or censor them"),
         (lambda: csr.Cox([1.0, -1.0]), "nonnegative, got -1; measure them from the entry"),
         (lambda: csr.Cox([[1.0, 0.0]]), "pass events as event="),
         (lambda: csr.Cox([1.0, 2.0], event=[1]), "one entry for each of the 2 times"),

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import d2_tweedie_score, r2_score
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -247,3 +247,13 @@ def test_scores_of_squared_and_quantile(X):
 def test_wrong_requests_name_the_remedy(call, error, message, X):
     with pytest.raises(error, match=message):
         call(X, target("squared", X))
+
+
+def test_penalties_are_parameters_of_a_grid_search(X):
+    y = (X[:, 0] > 0).astype(int)
+    tried = [0.1 * csr.L1(), 0.2 * csr.L1() + csr.Ridge(), csr.Ridge()]
+    search = GridSearchCV(csr.StructuredClassifier(), {"penalty": tried}, cv=2, error_score="raise").fit(X, y)
+    assert list(search.cv_results_["param_penalty"]) == tried
+    assert search.best_params_["penalty"] in tried
+    with pytest.raises(TypeError, match="is not a number or an array"):
+        np.array(0.1 * csr.L1())

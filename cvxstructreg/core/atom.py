@@ -315,9 +315,13 @@ def _is_infinite(expression: cp.Expression) -> bool:
     return any(_is_infinite(argument) for argument in expression.args)
 
 
+class NotAnArrayError(TypeError, ValueError):
+    """A penalty inside an array. Also a ValueError, after which ``GridSearchCV`` lists penalties as objects."""
+
+
 def no_array(item: Any) -> TypeError:
     """The error for a penalty or a sum of penalties inside a CVXPY expression or an array."""
-    return TypeError(
+    return NotAnArrayError(
         f"{item!r} is not a number or an array. A strength is a number or a CVXPY parameter in front of a penalty: "
         "0.5 * L1(). Inside a CVXPY expression, apply the penalty to CVXPY variables: L1()(w)"
     )

@@ -42,7 +42,7 @@ class Quantile(TwoSlopes):
     def __post_init__(self) -> None:
         q = real_number(self.quantile, "quantile")
         if not 0.0 < q < 1.0:
-            hint = f"; use {q / 100:g} for the {q:g} % quantile" if 1.0 < q < 100.0 else ""
+            hint = f"; use {q / 100:g} for the {q:g} % quantile" if 1.0 < q < 100.0 else "; use 0.5 for the median"
             raise ValueError(f"quantile must be strictly between 0 and 1, got {self.quantile}{hint}")
         freeze(self, quantile=q)
         super().__post_init__()

@@ -68,6 +68,10 @@ class Cox(Loss):
     )
 
     def _encode(self, y: Any) -> Array:
+        raw = np.asarray(y)
+        if raw.dtype.kind == "f" and not np.isfinite(raw).all():
+            remedy = "drop these rows, or censor them at the last time at which they were seen (event=0)"
+            raise ValueError(f"{np.count_nonzero(~np.isfinite(raw))} of the times y are NaN or infinite; {remedy}")
         time = as_columns(y, "the times y") if np.size(y) else np.zeros((0, 1))
         if time.shape[1] != 1:
             raise ValueError(f"y must be the times, one for each row, got shape {time.shape}; pass events as event=")
