@@ -2,8 +2,9 @@
 
 ``prox_tv`` (Barbero and Sra 2018) solves chains exactly, and images and volumes by iterations over their directions.
 ``condat_tv`` solves chains exactly. ``denoise_tv_bregman`` of scikit-image minimises the same objective of images by
-split Bregman iterations. Iterations are doubled until our bound proves the gap, or one run takes ``PATIENCE`` seconds;
-the time is that of the last run. The "gap" of a peer is that of *its* weights above our lower bound.
+split Bregman iterations. Iterations are doubled until our bound proves the gap, one run takes ``PATIENCE`` seconds, or
+doubling leaves more than ``STALLED`` of the gap; the time is that of the last run. The "gap" of a peer is that of *its*
+weights above our lower bound.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import cvxstructreg as csr
 
 #: CPU seconds of one run after which iterations are not doubled any more.
 PATIENCE = 15.0
+#: The part of the gap that is no progress.
+STALLED = 0.97
 #: A peer takes an array, a strength and a number of iterations, or 0 if it is exact.
 Peer = Callable[[np.ndarray, float, int], np.ndarray]
 
@@ -61,15 +64,15 @@ def compared(
     """A line for each installed peer."""
     for name, run, exact in peers(y.ndim):
         run(y[tuple(slice(0, 8) for _ in y.shape)].copy(), lam, 2)  # loads its code
-        iterations = 0 if exact else 20
+        iterations, last = 0 if exact else 20, np.inf
         while True:
             began = time.process_time()
             x = run(y, lam, iterations)
             seconds = time.process_time() - began
             value = problem.value_at(x.reshape(-1, 1), np.zeros(1))
             gap = (value - bound) / abs(value)
-            if exact or gap <= tol or seconds > PATIENCE:
+            if exact or gap <= tol or seconds > PATIENCE or gap > STALLED * last:
                 break
-            iterations *= 2
+            iterations, last = 2 * iterations, gap
         shown = name if exact else f"{name}, {iterations} iterations"
         yield Result(section, work, shown, seconds, seconds, gap)
