@@ -142,3 +142,16 @@ def test_certificates_take_at_most_a_quarter_of_the_products(loss, penalty, monk
     products = Products(monkeypatch)
     assert problem.solve(tol=1e-6).status == "optimal"
     assert 0 < products.of_certificates <= 0.25 * (products.of_certificates + products.of_solver)
+
+
+def test_a_proof_on_a_factor_of_the_kernel_must_hold_for_the_kernel():
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(300, 5))
+    score = -points[:, 0] + np.std(points[:, 0]) / 5 * np.random.default_rng(1000).normal(size=300)
+    gram = np.exp(-((points[:, None] - points[None]) ** 2).sum(axis=-1) / 5.0)
+    ring = csr.Graph.from_edges([(i, (i + 1) % 300) for i in range(300)], n_nodes=300)
+    loss = csr.Multinomial(np.digitize(score, np.quantile(score, [1 / 3, 2 / 3])))
+    penalty = 1.0 * csr.RKHSNorm() + 0.1 * csr.Laplacian(ring).on_function()
+    for tol in (1e-5, 3e-6, 1e-6, 3e-7):  # the same weights have a wider gap in the coordinates of the problem
+        solution = csr.Problem(csr.Kernel(gram, psd=True), loss + penalty).solve(tol=tol)
+        assert solution.status == "optimal"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,6 +26,22 @@ DOUBLINGS = 2
 PATIENCE, PATIENCE_NEXT = 1000, 200
 #: Exceptions that signal a numerical breakdown in a solver, besides those of CVXPY.
 NUMERICAL = (np.linalg.LinAlgError, ArithmeticError, SolverFailedError)
+
+
+@dataclass(frozen=True)
+class End:
+    """How a solver ended.
+
+    One of "optimal", "time_limit", "max_iter", "max_passes", "interrupted", "inaccurate", "stalled" and "failed".
+    """
+
+    kind: str
+    reason: str
+
+    @property
+    def status(self) -> str:
+        """The status of the solution."""
+        return "inaccurate" if self.kind in ("stalled", "failed") else self.kind
 
 
 def is_small(problem: Problem) -> bool:

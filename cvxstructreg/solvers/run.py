@@ -21,6 +21,7 @@ from cvxstructreg.runtime import compiling, deadline
 from cvxstructreg.solvers import handover
 from cvxstructreg.solvers.checkpoint import Checkpoint
 from cvxstructreg.solvers.found import Found, handed_over, lifted
+from cvxstructreg.solvers.handover import End
 from cvxstructreg.solvers.iterate import Iterate, SolverFailedError
 from cvxstructreg.solvers.passes import Passes
 from cvxstructreg.solvers.registry import Choice
@@ -36,26 +37,12 @@ CERTIFY_GROWTH = 1.15
 UNPROMISING_GROWTH, UNPROMISING_FROM, WATCHED_FROM = 2.0, 100, 2
 #: Sweeps of one search for dual points: at most, and at least where a solver has made few cheap steps.
 MOST_SWEEPS, LEAST_SWEEPS = 200, 20
+#: Proofs in the coordinates of a solver that may fail in those of the problem before another solver is tried.
+MOST_REFUSED = 5
 #: Seconds allowed for a last certificate after the time limit has passed.
 GRACE = 0.3
 #: Weights of at most this size, relative to the largest weight, are tried as zeros; infinity sets all weights to zero.
 ROUNDED = (np.inf, 1e-4, 1e-6, 1e-8)
-
-
-@dataclass(frozen=True)
-class End:
-    """How a solver ended.
-
-    One of "optimal", "time_limit", "max_iter", "max_passes", "interrupted", "inaccurate", "stalled" and "failed".
-    """
-
-    kind: str
-    reason: str
-
-    @property
-    def status(self) -> str:
-        """The status of the solution."""
-        return "inaccurate" if self.kind in ("stalled", "failed") else self.kind
 
 
 @dataclass(eq=False)
@@ -68,6 +55,7 @@ class Attempt:
     stall: handover.Stall | None  # None: the solver is never stopped for slow progress
     count: int = 0
     certified: int = 0  # the iteration of the last certificate
+    refused: int = 0  # how often a proof in the coordinates of the solver was none in those of the problem
 
 
 class Run:
@@ -208,7 +196,7 @@ class Run:
             if not last and not self._is_due(attempt, iterate.promising):
                 continue
             error = self._certify(attempt, found, last)
-            if error <= self.tol:
+            if error <= self.tol and (last or self._is_proved(attempt)):
                 return End("optimal", "")
             if late:
                 return End("time_limit", "the time limit passed")
@@ -219,6 +207,13 @@ class Run:
             if attempt.stall is not None and attempt.stall.seen(attempt.count, error):
                 return End("stalled", f"{name} {attempt.stall}")
         return None
+
+    def _is_proved(self, attempt: Attempt) -> bool:
+        """Whether the proof holds in the coordinates of the problem; if it never does, another solver should try."""
+        if self._final_point()[2].status(self.tol) is None and attempt.refused < MOST_REFUSED:
+            attempt.refused, self.final = attempt.refused + 1, None
+            return False
+        return True
 
     def _is_due(self, attempt: Attempt, promising: bool | None) -> bool:
         """Whether to certify the current iterate: if it is promising, else at geometrically growing intervals."""

@@ -19,7 +19,7 @@ from cvxstructreg.core.loss import Loss
 from cvxstructreg.forms.centred_hinge import centred
 from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.numerics.arrays import Array
-from cvxstructreg.numerics.block_norms import block_norms, row_squares
+from cvxstructreg.numerics.block_norms import block_norms, block_sums, row_squares
 from cvxstructreg.runtime.lazy import cached_property
 
 
@@ -104,6 +104,10 @@ class Balls:
         """The block of each row."""
         return np.repeat(np.arange(len(self.radii)), np.diff(self.indptr))
 
+    def sums(self, values: Array) -> Array:
+        """The sum of each block."""
+        return block_sums(values, self.indptr)
+
     def norms(self, u: Array) -> Array:
         """||u_g||."""
         return block_norms(row_squares(u), self.indptr)
@@ -135,8 +139,7 @@ class Balls:
         """The derivative of the projection at u, times dz."""
         diagonal, units = self.slopes(u)
         assert units is not None
-        dots = np.zeros(len(self.radii))
-        np.add.at(dots, self.owner, np.einsum("ij,ij->i", units, dz))
+        dots = self.sums(np.einsum("ij,ij->i", units, dz))
         return diagonal * dz - units * dots[self.owner][:, None]
 
     def factor_inside(self, p: Array) -> float:

@@ -15,14 +15,15 @@ from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.lazy import cached_property
-from cvxstructreg.solvers.general.dual_sets import Intervals
+from cvxstructreg.solvers.general.dual_sets import Balls
 from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian, State
 from cvxstructreg.solvers.general.newton_matrix import Hessians
 from cvxstructreg.solvers.general.newton_products import (
+    ActiveProduct,
+    BallsProduct,
     BlockProduct,
     ByOutput,
     Diagonal,
-    RoughProduct,
     RowProduct,
     factorised,
     of_weights,
@@ -122,12 +123,14 @@ class NewtonOperator:
             parts.append(RowProduct(term.rows, h[:, 0]) if h.ndim == 2 else BlockProduct(term.rows, h))
         given = zip(function.rough, self.state.arguments, self._slopes, self._of_weights, strict=True)
         for rough, u, slopes, matrix in given:
-            if not isinstance(rough.dual_set, Intervals):
-                parts.append(RoughProduct(rough, u))
+            if isinstance(rough.dual_set, Balls):
+                parts.append(BallsProduct(rough, rough.dual_set, u))
             elif matrix is not None:
                 parts.append(matrix)
+            elif function.k == 1:
+                parts.append(RowProduct(rough.rows, slopes[:, 0]))
             else:
-                parts.append(RowProduct(rough.rows, slopes[:, 0]) if function.k == 1 else RoughProduct(rough, u))
+                parts.append(ActiveProduct(rough.rows, slopes, rough.centred))
         return parts
 
     def precondition(self, r: Array) -> Array:

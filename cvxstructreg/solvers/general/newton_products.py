@@ -12,9 +12,11 @@ import scipy.sparse as sp
 from scipy.linalg.lapack import dpttrf, dpttrs
 from scipy.sparse.linalg import splu
 
+from cvxstructreg.forms.centred_hinge import centred
 from cvxstructreg.numerics.arrays import Array
 
 if TYPE_CHECKING:
+    from cvxstructreg.solvers.general.dual_sets import Balls
     from cvxstructreg.solvers.general.lagrangian import RoughTerm
 
 #: Rows without weight are left out if at least this part of all rows is.
@@ -48,18 +50,60 @@ class BlockProduct:
         self.rows, self.blocks, self.columns = rows, blocks, rows.T
 
     def __matmul__(self, v: Array) -> Array:
-        return np.asarray(self.columns @ np.einsum("iab,ib->ia", self.blocks, self.rows @ v))
+        return times(self.columns, np.einsum("iab,ib->ia", self.blocks, times(self.rows, v)))
 
 
-class RoughProduct:
-    """sigma K'JK, J the derivative of the projection of a nonsmooth term."""
+class ActiveProduct:
+    """R'C diag(h) C R for several outputs, h of shape (m, k), with C = I - 11'/k if scores are centred, else C = I.
 
-    def __init__(self, term: RoughTerm, argument: Array) -> None:
-        self.term, self.argument = term, argument
+    Examples
+    --------
+    >>> rows, h = sp.csr_array([[1.0, 2.0], [3.0, 4.0]]), np.array([[2.0, 0.0], [0.0, 0.0]])
+    >>> ActiveProduct(rows, h, is_centred=False) @ np.ones((2, 2))
+    array([[ 6.,  0.],
+           [12.,  0.]])
+    """
+
+    def __init__(self, rows: Any, weights: Array, is_centred: bool) -> None:
+        used = np.flatnonzero(weights.any(axis=1))
+        few = used.size < FEW * len(weights)
+        self.rows, self.weights = (rows[used], weights[used]) if few else (rows, weights)
+        self.columns, self.is_centred = self.rows.T, is_centred
 
     def __matmul__(self, v: Array) -> Array:
-        term = self.term
-        return term.adjoint(term.sigma * term.dual_set.moved(self.argument, term.forward(v)))
+        z = times(self.rows, v)
+        p = self.weights * (centred(z) if self.is_centred else z)
+        return times(self.columns, centred(p) if self.is_centred else p)
+
+
+class BallsProduct:
+    """sigma K'JK, J the derivative of the projection onto balls: diag(D) - v v' for each block."""
+
+    def __init__(self, term: RoughTerm, balls: Balls, argument: Array) -> None:
+        diagonal, units = balls.slopes(argument)
+        assert units is not None
+        self.diagonal, self.units = term.sigma * diagonal, np.sqrt(term.sigma) * units
+        self.term, self.balls = term, balls
+
+    def __matmul__(self, v: Array) -> Array:
+        dz = times(self.term.rows, v)
+        along = self.balls.sums(np.einsum("ij,ij->i", self.units, dz))
+        return times(self.term.columns, self.diagonal * dz - self.units * along[self.balls.owner][:, None])
+
+
+def times(matrix: Any, v: Array) -> Array:
+    """A sparse matrix times a few columns, one by one: SciPy is slow for all at once.
+
+    Examples
+    --------
+    >>> times(sp.csr_array([[1.0, 2.0], [3.0, 4.0]]), np.eye(2))
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    out = np.empty((matrix.shape[0], v.shape[1]))
+    for a in range(v.shape[1]):
+        out[:, a] = matrix @ np.ascontiguousarray(v[:, a])
+    return out
 
 
 class Diagonal:
