@@ -84,8 +84,8 @@ class Gamma(LogLinkLoss):
     def conj(self, u: Array) -> float:
         """sum s (a log a - a + 1) + u log y with a = 1 - u / s >= 0."""
         s = self.weight_column
-        ratio = over_weights(u, s)
-        if np.any(ratio > 1.0 + 1e-12) or np.any(u[s == 0]):
+        ratio = u / s if self._all_count else over_weights(u, s)
+        if np.any(ratio > 1.0 + 1e-12) or (not self._all_count and np.any(u[s == 0])):
             return np.inf
         ratio = np.minimum(ratio, 1.0)
         return float(np.sum(s * (xlog1py(1.0 - ratio, -ratio) + ratio)) + np.sum(u * self._log_y))
