@@ -53,11 +53,11 @@ def denoise_even_chain(v: Floats, lam: float, x: Floats) -> bool:
         elif v[k + 1] + under < low - lam:  # no value is as low as this: the piece ends where it last could
             x[first : last_low + 1] = low
             k = first = last_low = last_high = last_low + 1
-            low, high, under, over = v[k], v[k] + 2.0 * lam, lam, -lam
+            low, high, under, over = v[k], v[k] + (lam + lam), lam, -lam
         elif v[k + 1] + over > high + lam:
             x[first : last_high + 1] = high
             k = first = last_low = last_high = last_high + 1
-            low, high, under, over = v[k] - 2.0 * lam, v[k], lam, -lam
+            low, high, under, over = v[k] - (lam + lam), v[k], lam, -lam
         else:
             k += 1
             under += v[k] - low
