@@ -39,6 +39,7 @@ SUMMARY = "summary"
 PACKAGES = (
     *("cvxstructreg", "cvxpy", "numpy", "scipy", "scikit-learn", "numba"),
     *("skglm", "celer", "glum", "copt", "dask", "dask-glm"),
+    *("prox_tv", "scikit-image", "condat_tv"),
 )
 BLOCK = re.compile(r"<!-- benchmark (\w+): first line -->\n.*?<!-- benchmark \1: last line -->", re.DOTALL)
 
