@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.checksum import KEYS, Sums, checksum
 
 
 class BlockError(ValueError):
@@ -54,6 +55,10 @@ class Block:
         """The checksum of the data if it is stored with them."""
         return None
 
+    def unverified(self) -> tuple[Any, Check] | None:
+        """The CSR matrix, and its check against a stored checksum that is still to be made; None if there is none."""
+        return None
+
     @property
     def nbytes(self) -> float:
         """The bytes that the block takes in memory; NaN if this is not known before it is read."""
@@ -76,7 +81,8 @@ class Block:
             raise BlockError(f"{self.name} has {X.shape[0]} rows, expected {self.n_rows}; was it changed?")
         if self.n_columns >= 0 and X.shape[1] != self.n_columns:
             raise BlockError(f"{self.name} has {X.shape[1]} columns, expected {self.n_columns}")
-        if first and not np.isfinite(X.data if sp.issparse(X) else X).all():
+        unseen = first and self.stored_checksum is None  # blocks with a checksum were finite when they were written
+        if unseen and not np.isfinite(X.data if sp.issparse(X) else X).all():
             raise BlockError(f"{self.name} contains NaN or infinite values; impute or drop them, and write it again")
         check_lengths(self.name, X.shape[0], y, weights)
         return X, y, weights
@@ -172,9 +178,43 @@ def arrays_of(X: Any) -> dict[str, Array]:
     return {"dense": np.ascontiguousarray(X)}
 
 
-def checksum_of(arrays: dict[str, Any]) -> int:
-    """CRC-32 of the arrays in order."""
+def checksum_of(arrays: dict[str, Any], kind: str = "words") -> int:
+    """The checksum of the arrays in order; of the kind "crc32", as in folders that earlier versions wrote, CRC-32."""
+    if kind == "words":
+        return checksum(arrays)
+    if kind != "crc32":
+        raise BlockError(f"checksums of the kind {kind!r} are not known; a later version wrote the folder")
     value = 0
     for array in arrays.values():
         value = zlib.crc32(np.ascontiguousarray(array).data.cast("B") if array.size else b"", value)
     return value
+
+
+class Check:
+    """The comparison of a CSR block with its stored checksum, made while a kernel reads the rows.
+
+    A matrix with the attribute ``check`` must not be used for anything else before :meth:`finish`: its indices may be
+    damaged.
+    """
+
+    def __init__(self, name: str, arrays: dict[str, Array], stored: int) -> None:
+        self._name, self._arrays, self._stored, self._done = name, arrays, stored, False
+        self._sums = {key: Sums(arrays[key]) for key in ("data", "indices")}
+
+    @property
+    def running(self) -> tuple[Any, ...]:
+        """For compiled loops: the words of data and indices, their sums so far, and the indices in a word."""
+        data, indices = (self._sums[key] for key in ("data", "indices"))
+        per_word = 8 // self._arrays["indices"].dtype.itemsize
+        return data.words, indices.words, KEYS, data.state, indices.state, per_word
+
+    def finish(self) -> None:
+        """Add what was not read yet, and compare."""
+        if not self._done and checksum(self._arrays, self._sums) != self._stored:
+            raise changed(self._name)
+        self._done = True
+
+
+def changed(name: str) -> BlockError:
+    """The error for a block with another checksum than the stored one."""
+    return BlockError(f"{name} was changed since it was written: its checksum differs; write it again")

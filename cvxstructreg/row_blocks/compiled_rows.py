@@ -11,20 +11,23 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.compiled_checksum import add_stripes
 from cvxstructreg.runtime.compiled_clock import njit
 
 #: One of so many rows tells how many entries are chosen in all.
 SPREAD = 50
+#: Entries of rows that are verified together, so that they are in a fast cache when they are used.
+AT_ONCE = 4096
 
 
 @njit(cache=True, nogil=True)
 def expected_entries(indices: Any, indptr: Any, is_chosen: Any) -> int:
     """The number of entries in chosen columns if all rows are like a few of them, and some more."""
-    n, seen, found = len(indptr) - 1, 1, 0
+    n, seen, found, last = len(indptr) - 1, 1, 0, len(is_chosen) - 1
     for row in range(0, n, SPREAD):
         seen += 1
         for k in range(np.uint64(indptr[row]), np.uint64(indptr[row + 1])):
-            found += is_chosen[indices[k]]
+            found += is_chosen[min(np.int64(indices[k]), last)]  # indices may be damaged
     return 1000 + int(1.2 * found * n / seen)
 
 
@@ -34,12 +37,38 @@ def chosen_columns(matrix: Any, position: Any, is_chosen: Any, values: Any, colu
 
     ``is_chosen`` has a 1 for each chosen column and is small, so that it stays in the fastest cache.
     """
+    n = len(matrix[2]) - 1
+    return _chosen(matrix, position, is_chosen, values, columns, starts, 0, n)
+
+
+@njit(cache=True, nogil=True)
+def verified_columns(
+    matrix: Any, position: Any, is_chosen: Any, values: Any, columns: Any, starts: Any, check: Any
+) -> int:
+    """The same, with the rows added to their checksums as they are used; -1 if an index is too large."""
+    indptr = matrix[2]
+    n, row = len(indptr) - 1, 0
+    while row < n:
+        stop = _verified_rows(matrix, check, row, len(position))
+        if stop < 0:
+            return -1
+        done = _chosen(matrix, position, is_chosen, values, columns, starts, row, stop)
+        if done < stop:
+            return done
+        row = stop
+    return n
+
+
+@njit(cache=True, nogil=True)
+def _chosen(
+    matrix: Any, position: Any, is_chosen: Any, values: Any, columns: Any, starts: Any, begin: int, end: int
+) -> int:
     data, indices, indptr = matrix
-    n, at, widest = len(indptr) - 1, np.uint64(0), 0
-    for row in range(n):
+    at, widest = np.uint64(starts[begin]), 0
+    for row in range(begin, end):
         widest = max(widest, indptr[row + 1] - indptr[row])
     places = np.empty(widest + 1, dtype=np.uint32)  # of the chosen entries of a row, from its first entry on
-    for row in range(n):
+    for row in range(begin, end):
         found, first = np.uint64(0), np.uint64(indptr[row])
         for k in range(np.uint64(indptr[row + 1]) - first):
             places[found] = np.uint32(k)  # without a branch: overwritten unless the column was chosen
@@ -51,15 +80,52 @@ def chosen_columns(matrix: Any, position: Any, is_chosen: Any, values: Any, colu
             values[at + i], columns[at + i] = data[place], position[indices[place]]
         at += found
         starts[row + 1] = at
-    return n
+    return end
+
+
+@njit(cache=True, nogil=True)
+def _verified_rows(matrix: Any, check: Any, row: int, d: int) -> int:
+    """Add some rows from ``row`` on to their checksums; return the row after them, or -1 if an index is too large."""
+    _, indices, indptr = matrix
+    words, more_words, keys, state, more_state, per_word = check
+    stop, first = row + 1, indptr[row]
+    while stop < len(indptr) - 1 and indptr[stop + 1] - first <= AT_ONCE:
+        stop += 1
+    last = indptr[stop]
+    add_stripes(words, keys, state, last)
+    add_stripes(more_words, keys, more_state, (last + per_word - 1) // per_word)
+    some, largest = indices[first:last], 0
+    for k in range(len(some)):
+        largest = max(largest, np.int64(some[k]))
+    return stop if largest < d else -1
 
 
 @njit(cache=True, nogil=True)
 def pull(data: Array, indices: Any, indptr: Any, u: Array, d: int) -> Array:
     """X'u for rows without duplicate indices: the sums of four entries are loaded before one of them is stored."""
     total = np.zeros(d)
+    _add_pull(data, indices, indptr, u, total, 0, len(indptr) - 1)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def verified_pull(matrix: Any, u: Array, total: Array, check: Any) -> bool:
+    """Add X'u to the total, and the rows to their checksums as they are used; False if an index is too large."""
+    data, indices, indptr = matrix
+    n, row = len(indptr) - 1, 0
+    while row < n:
+        stop = _verified_rows(matrix, check, row, len(total))
+        if stop < 0:
+            return False
+        _add_pull(data, indices, indptr, u, total, row, stop)
+        row = stop
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _add_pull(data: Array, indices: Any, indptr: Any, u: Array, total: Array, begin: int, end: int) -> None:
     one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    for row in range(len(indptr) - 1):
+    for row in range(begin, end):
         factor, k, stop = u[row], np.uint64(indptr[row]), np.uint64(indptr[row + 1])
         while k + four <= stop:
             i0, i1, i2, i3 = indices[k], indices[k + one], indices[k + two], indices[k + three]
@@ -70,7 +136,6 @@ def pull(data: Array, indices: Any, indptr: Any, u: Array, d: int) -> Array:
         while k < stop:
             total[indices[k]] += data[k] * factor
             k += one
-    return total
 
 
 @njit(cache=True, nogil=True)

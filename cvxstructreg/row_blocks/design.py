@@ -393,7 +393,7 @@ class RowBlocks:
             self._statistics = None
             self.statistics()
         assert self._seen is not None
-        total = zlib.crc32(b"".join(checksum.to_bytes(4, "big") for _, checksum in self._seen))
+        total = zlib.crc32(b"".join(c.to_bytes(4 if c < 2**32 else 16, "big") for _, c in self._seen))
         return DataRecord(self.shape[0], self.n_blocks, f"{total:08x}")
 
     def __repr__(self) -> str:

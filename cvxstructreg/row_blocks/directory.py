@@ -1,6 +1,6 @@
 """Blocks of rows in a folder of NumPy files: written atomically, with checksums, and resumable.
 
-    blocks.jsonl          one line for each finished block: its number, shape, files and checksum
+    blocks.jsonl          one line for each finished block: its number, shape, files, and checksum with its kind
     00000.data.npy ...    the arrays of a block: data, indices, indptr (CSR) or dense; and y, weight
     columns.npz           sums, sums of squares and numbers of entries of all columns
     complete.json         written last: the number of blocks and rows, and checksums of the above
@@ -28,7 +28,16 @@ import scipy.sparse as sp
 
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.row_blocks import kernels
-from cvxstructreg.row_blocks.block import Block, BlockError, arrays_of, as_block, checksum_of, parts_of
+from cvxstructreg.row_blocks.block import (
+    Block,
+    BlockError,
+    Check,
+    arrays_of,
+    as_block,
+    changed,
+    checksum_of,
+    parts_of,
+)
 from cvxstructreg.row_blocks.sources import Opened, joined
 
 JOURNAL, COLUMNS, COMPLETE = "blocks.jsonl", "columns.npz", "complete.json"
@@ -46,6 +55,7 @@ class FileBlock(Block):
     files: dict[str, str] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=dict)
     checksum: int = 0
+    kind: str = "words"  # of the checksum
     headers: dict[str, Any] = field(default_factory=dict)  # found when a file is first read
 
     @property
@@ -66,16 +76,34 @@ class FileBlock(Block):
     def read(self, verify: bool) -> Any:
         """Map the files; with ``verify``, compare their checksum with the journal."""
         arrays = {key: self._mapped(key) for key in self.files}
-        if verify and checksum_of(arrays) != self.checksum:
-            raise BlockError(f"{self.name} was changed since it was written: its checksum differs; write it again")
+        if verify and checksum_of(arrays, self.kind) != self.checksum:
+            raise changed(self.name)
         if "dense" in arrays:
             return arrays["dense"]
+        X = self._matrix(arrays)
+        if verify and self.kind != "words":
+            X.check_format(full_check=True)
+        return X
+
+    def _matrix(self, arrays: dict[str, Array]) -> Any:
         X = sp.csr_array((self.n_rows, self.n_columns))
         X.data, X.indices, X.indptr = (arrays[key] for key in ("data", "indices", "indptr"))
-        if verify:
-            X.check_format(full_check=True)
         X.has_canonical_format = True  # write_blocks saw to it
         return X
+
+    def unverified(self) -> tuple[Any, Check] | None:
+        """The mapped matrix, whose checksum is still to be compared; its row pointers are in order."""
+        if self.kind != "words" or "dense" in self.files:
+            return None
+        try:
+            arrays = {key: self._mapped(key) for key in self.files}
+        except (OSError, ValueError) as error:
+            raise error if isinstance(error, BlockError) else BlockError(f"{self.name} cannot be read: {error}") from error
+        data, indices, starts = (arrays[key] for key in ("data", "indices", "indptr"))
+        in_order = len(starts) == self.n_rows + 1 and starts[0] == 0 and bool(np.all(starts[1:] >= starts[:-1]))
+        if not in_order or not starts[-1] == len(data) == len(indices):
+            raise changed(self.name)
+        return self._matrix(arrays), Check(self.name, arrays, self.checksum)
 
     def _mapped(self, key: str) -> Array:
         path = self.folder / self.files[key]
@@ -154,9 +182,9 @@ def write_blocks(
         for key, value in arrays.items():
             if len(value) != block.shape[0]:
                 raise ValueError(f"{name} has {block.shape[0]} rows, but {key} has {len(value)} entries")
-        data = arrays_of(block)
-        line: dict[str, Any] = {"number": number, "shape": list(block.shape), "checksum": checksum_of(data)}
-        line["extra"] = checksum_of(arrays)
+        data, kind = arrays_of(block), finished[number].get("kind", "crc32") if number < len(finished) else "words"
+        line: dict[str, Any] = {"number": number, "shape": list(block.shape), "checksum": checksum_of(data, kind)}
+        line["extra"] = checksum_of(arrays, kind)
         if number < len(finished):
             if any(finished[number][key] != value for key, value in line.items()):
                 raise ValueError(f"{folder} has another {name} from an earlier call; choose an empty folder")
@@ -164,7 +192,7 @@ def write_blocks(
             if not _intact(folder, line):
                 _write_arrays(folder, number, {**data, **arrays})
         else:
-            line["files"] = _write_arrays(folder, number, {**data, **arrays})
+            line |= {"kind": kind, "files": _write_arrays(folder, number, {**data, **arrays})}
             with open(folder / JOURNAL, "a", encoding="utf-8") as journal:
                 journal.write(json.dumps(line) + "\n")
         lines.append(line)
@@ -223,6 +251,8 @@ def _blocks_of(X: Any, y: Any, weights: Any, rows: int | None) -> Iterator[tuple
 
 def _checked(block: Any, name: str) -> Any:
     X = as_block(block)
+    if sp.issparse(X):
+        X.check_format(full_check=True)
     if not np.isfinite(X.data if sp.issparse(X) else X).all():
         raise BlockError(f"{name} contains NaN or infinite values; impute or drop them first")
     return X
@@ -319,7 +349,7 @@ def _file_block(folder: Path, line: dict[str, Any]) -> FileBlock:
     name = f"block {line['number']} of {folder}"
     names, sizes = ({key: found[i] for key, found in files.items()} for i in (0, 1))
     n_rows, n_columns = line["shape"]
-    return FileBlock(name, n_rows, n_columns, folder, names, sizes, line["checksum"])
+    return FileBlock(name, n_rows, n_columns, folder, names, sizes, line["checksum"], line.get("kind", "crc32"))
 
 
 def _extras(folder: Path, line: dict[str, Any]) -> tuple[Array | None, Array | None]:
@@ -331,7 +361,7 @@ def _extras(folder: Path, line: dict[str, Any]) -> tuple[Array | None, Array | N
                 found[key] = np.asarray(np.load(folder / line["files"][key][0], allow_pickle=False))
             except (OSError, ValueError) as error:
                 raise BlockError(f"{key} of {name} cannot be read: {error}") from error
-    if checksum_of(found) != line["extra"]:
+    if checksum_of(found, line.get("kind", "crc32")) != line["extra"]:
         files = " and ".join(line["files"][key][0] for key in found)
         raise BlockError(f"{files} of {name} changed since the block was written: the checksum differs; write it again")
     return found.get("y"), found.get("weight")

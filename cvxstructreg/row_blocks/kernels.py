@@ -47,6 +47,11 @@ class SomeRows(NamedTuple):
 
 def perform(kernel: Kernel, shared: tuple[Any, ...], first: bool, block: Block, own: tuple[Any, ...]) -> Seen:
     """Read a block and apply the kernel to it."""
+    if first and kernel in VERIFYING and (found := block.unverified()) is not None:
+        X, X.check = found
+        result = kernel(X, *shared, *own)
+        X.check.finish()
+        return Seen(X.shape[0], block.stamp(), block.stored_checksum, (None, None), result)
     X, *labels = block.load_all(first)
     checksum = None
     if first:
@@ -67,6 +72,15 @@ def times(X: Any, theta: Array) -> Array:
 
 def pull(X: Any, u: Array) -> Array:
     """X'u."""
+    if (check := getattr(X, "check", None)) is None:
+        return np.asarray(X.T @ u)
+    if u.shape[1] == 1 and compiled_pays(X.nnz):
+        from cvxstructreg.row_blocks import compiled_rows
+
+        total, factors = np.zeros(X.shape[1]), np.ascontiguousarray(u[:, 0])
+        if compiled_rows.verified_pull((X.data, unsigned(X.indices), X.indptr), factors, total, check.running):
+            return total[:, None]
+    check.finish()
     return np.asarray(X.T @ u)
 
 
@@ -97,8 +111,11 @@ def columns(X: Any, chosen: Any) -> Any:
     """Some columns, as CSC or dense."""
     if not sp.issparse(X):
         return np.asfortranarray(X[:, chosen])
-    distinct = compiled_pays(X.nnz) and len(np.unique(chosen)) == len(chosen)
-    return sp.csc_array(chosen_columns(X, chosen) if distinct else X[:, chosen])
+    if compiled_pays(X.nnz) and len(np.unique(chosen)) == len(chosen):
+        return sp.csc_array(chosen_columns(X, chosen))
+    if (check := getattr(X, "check", None)) is not None:
+        check.finish()
+    return sp.csc_array(X[:, chosen])
 
 
 def some_rows(X: Any, count: int) -> Any:
@@ -239,12 +256,22 @@ def chosen_columns(X: Any, chosen: Any) -> Any:
     position[chosen] = np.arange(len(chosen))
     is_chosen = (position >= 0).view(np.uint8)
     room = compiled_rows.expected_entries(*matrix[1:], is_chosen)
-    starts = np.zeros(X.shape[0] + 1, dtype=X.indptr.dtype)
+    starts, check = np.zeros(X.shape[0] + 1, dtype=X.indptr.dtype), getattr(X, "check", None)
     while True:
         values, its_columns = _room("values", room, np.float64), _room("columns", room, np.int32)
-        if compiled_rows.chosen_columns(matrix, position, is_chosen, values, its_columns, starts) == X.shape[0]:
+        chosen_so_far = matrix, position, is_chosen, values, its_columns, starts
+        if check is None:
+            done = compiled_rows.chosen_columns(*chosen_so_far)
+        else:
+            done = compiled_rows.verified_columns(*chosen_so_far, check.running)
+        if done == X.shape[0]:
             break
+        if done < 0:
+            check.finish()
+            raise ValueError(f"a column index exceeds {X.shape[1] - 1}")
         room *= 2
+    if check is not None:
+        check.finish()
     found = values[: starts[-1]], its_columns[: starts[-1]], starts
     return sp.csr_array(found, shape=(X.shape[0], len(chosen)))
 
@@ -282,6 +309,10 @@ def weighted_gram(X: Any, h: Array) -> Array:
             np.multiply(X[first:stop], roots[first:stop, None], out=scaled)
         total += scaled.T @ scaled
     return total
+
+
+#: Kernels that verify the checksums of a block while they read it.
+VERIFYING = (pull, columns, newton_on, newton_kept, second_order_on)
 
 
 def survey(X: Any) -> tuple[tuple[int, int], bool, tuple[Array, Array, Array]]:
