@@ -101,10 +101,10 @@ def generated(n: int, entries: int = ENTRIES) -> Iterator[tuple[Any, Any]]:
         yield X, np.where(scores + rng.logistic(size=ROWS) > 0, 1, -1)
 
 
-def objective(y: Any) -> Any:
-    """Logistic loss, L1 and overlapping groups, with strengths that keep about a hundred features."""
+def objective(y: Any, loss: Any = csr.Logistic) -> Any:
+    """A loss, L1 and overlapping groups, with strengths that keep about a hundred features."""
     groups = csr.Groups([np.arange(i, min(i + 6, D)) for i in range(0, D, 3)], n_features=D)
-    return csr.Logistic(y) + 0.0015 * len(y) * csr.L1() + 0.0005 * len(y) * csr.GroupLasso(groups)
+    return loss(y) + 0.0015 * len(y) * csr.L1() + 0.0005 * len(y) * csr.GroupLasso(groups)
 
 
 def _limited(path: Path, room: float, answer: Connection) -> None:
@@ -183,7 +183,7 @@ def one_pass() -> Iterator[Result]:
     blocks = csr.RowBlocks(path, engine="serial")
     u = np.random.default_rng(0).normal(size=(blocks.shape[0], 1))
     work = f"{size_of(path) / 1e9:.3g} GB"
-    _, first = cpu(lambda: blocks.pull(2.0 * u))  # verifies the checksums
+    blocks.pull(2.0 * u)  # compiles, and verifies the checksums
     chosen = np.arange(0, 400, 2)
     start = np.zeros((len(chosen), 1)), np.zeros(1)
     loss = csr.Logistic(blocks.y)
@@ -205,9 +205,10 @@ def one_pass() -> Iterator[Result]:
     jobs = (
         *(lambda k: plain_pull(path), lambda k: blocks.pull((k + 3.0) * u), lambda k: newton()),
         *(lambda k: newton_of_few_rows(), lambda k: plain_newton(path, chosen, loss)),
+        lambda k: csr.RowBlocks(path, engine="serial").pull(u),
     )
     times = [[cpu(partial(job, k))[1] for job in jobs] for k in rounds]  # in turn
-    loop, pull, step, whole, all_products = np.median(times, axis=0)
+    loop, pull, step, whole, all_products, first = np.median(times, axis=0)
     what = f"Newton pass: C w, C'g, and C'diag(h)C of one row in {MOST_STEP}, for 200 columns C"
     yield Result("blocks_pass", work, "plain loop over the files, X'u", loop, np.nan, np.nan)
     yield Result("blocks_pass", work, "pass for X'u (first run: with checksums)", pull, first, np.nan, "1.3 x")
@@ -326,20 +327,27 @@ class Counted(Engine):
 
 
 def growth() -> Iterator[Result]:
-    """An eighth of the rows, a quarter, a half, and all of them; with scores in the driver and on the workers."""
+    """An eighth of the rows, a quarter, a half, and all of them; with scores in the driver and on the workers.
+
+    The last row is the hinge loss, which has kinks, with scores on the workers.
+    """
     path = folder(SIZE)
-    for part, scores in itertools.product((8, 4, 2, 1), ("here", "workers")):
+    cases = [(part, scores, "gram_columns") for part in (8, 4, 2, 1) for scores in ("here", "workers")]
+    for part, scores, solver in (*cases, (4, "workers", "row_multipliers")):
         engine = Counted()
         limit = 0.02e9 + 0.12 * ENTRIES * rows_of_size(SIZE) / part
         blocks = csr.RowBlocks(path, engine=engine, memory_limit=limit, scores=scores)
         blocks = blocks.take(slice(max(1, blocks.n_blocks // part)))
-        problem = csr.Problem(csr.Linear(blocks), objective(blocks.y))
-        solution, seconds = cpu(lambda problem=problem: problem.solve("gram_columns"))
+        loss = csr.Logistic if solver == "gram_columns" else csr.Hinge
+        problem = csr.Problem(csr.Linear(blocks), objective(blocks.y, loss))
+        solution, seconds = cpu(lambda problem=problem, solver=solver: problem.solve(solver))
         passes = solution.n_passes
         traffic = f"out {engine.out / passes / 1e6:.3g} MB, back {engine.back / passes / 1e6:.3g} MB for each pass"
-        work = f"{blocks.shape[0]:,} rows in {blocks.n_blocks} blocks, scores {scores}: {traffic}"
-        solver = f"gram_columns, {passes} passes"
-        yield Result("blocks_growth", work, solver, seconds, np.nan, solution.certificate.relative_gap)
+        what = "" if solver == "gram_columns" else ", hinge loss"
+        work = f"{blocks.shape[0]:,} rows in {blocks.n_blocks} blocks{what}, scores {scores}: {traffic}"
+        yield Result(
+            "blocks_growth", work, f"{solver}, {passes} passes", seconds, np.nan, solution.certificate.relative_gap
+        )
 
 
 SECTIONS: dict[str, Callable[[], Iterator[Result]]] = {

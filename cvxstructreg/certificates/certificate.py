@@ -24,7 +24,7 @@ from cvxstructreg.certificates import bounds as dual_points
 from cvxstructreg.certificates.dual_point import NO_PROOF, DualPoint, Proof, zero_dual
 from cvxstructreg.certificates.kkt import kkt_residual
 from cvxstructreg.certificates.null_point import null_point
-from cvxstructreg.certificates.row_sums.kept_dual import kept_rows, kept_value
+from cvxstructreg.certificates.row_sums.kept_dual import kept_rows, kept_value, value_at
 from cvxstructreg.certificates.strong_convexity import strong_convexity_bound
 from cvxstructreg.core.data_record import DataRecord
 from cvxstructreg.core.default_prox import NoProxError
@@ -150,6 +150,8 @@ def certify_point(
     parts = problem.normal_form
     quadratic = parts.quadratic_value_and_grad(theta)
     rows = kept_rows(parts)
+    if rows is not None and not rows.is_smooth and parts.score_pieces[0].number in (dual or {}):
+        rows = None  # the solver had the scores here, and a dual point of them
     scores = problem.model.scores(theta, b) if rows is None else None
     on_scores = None if rows is None else parts.score_pieces[0].scale * kept_value(rows, theta, b)
     objective = problem.value_at(theta, b, scores, quadratic[0], on_scores)
@@ -175,7 +177,7 @@ def certify_point(
 
 def from_known_bound(problem: Problem, theta: Array, b: Array, known_bound: float) -> Certificate:
     """The certificate from a known bound, or from the bound 0 if no term can be negative, without any search."""
-    objective = problem.value_at(theta, b)
+    objective = value_at(problem, theta, b)
     bound = 0.0 if known_bound == -np.inf and _is_nonnegative(problem) else known_bound
     found = _from_bound(problem, "duality_gap", objective, Proof(bound)) if np.isfinite(objective) else None
     return _with_data(problem, found or Certificate("kkt", objective, np.nan, np.nan, np.nan, np.inf))

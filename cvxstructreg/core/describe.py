@@ -94,5 +94,5 @@ def _traffic(problem: Problem) -> tuple[str, ...]:
     size = f"{8 * problem.given.n_weights:,} bytes"
     return (
         f"scores stay with the blocks: {size} of weights go to each block and {size} of X'u come back in a pass; "
-        "losses with kinks, sparse weights of several outputs, newton, lbfgs and fista bring their scores here",
+        "Cox, and newton, lbfgs and fista if they are asked for, bring their scores here",
     )

@@ -94,7 +94,7 @@ def _verified_rows(matrix: Any, check: Any, row: int, d: int) -> int:
     last = indptr[stop]
     add_stripes(words, keys, state, last)
     add_stripes(more_words, keys, more_state, (last + per_word - 1) // per_word)
-    some, largest = indices[first:last], 0
+    some, largest = indices[first:last], np.int64(0)
     for k in range(len(some)):
         largest = max(largest, np.int64(some[k]))
     return stop if largest < d else -1

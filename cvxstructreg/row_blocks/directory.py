@@ -97,8 +97,10 @@ class FileBlock(Block):
             return None
         try:
             arrays = {key: self._mapped(key) for key in self.files}
+        except BlockError:
+            raise
         except (OSError, ValueError) as error:
-            raise error if isinstance(error, BlockError) else BlockError(f"{self.name} cannot be read: {error}") from error
+            raise BlockError(f"{self.name} cannot be read: {error}") from error
         data, indices, starts = (arrays[key] for key in ("data", "indices", "indptr"))
         in_order = len(starts) == self.n_rows + 1 and starts[0] == 0 and bool(np.all(starts[1:] >= starts[:-1]))
         if not in_order or not starts[-1] == len(data) == len(indices):

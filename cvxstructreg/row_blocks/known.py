@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from cvxstructreg.forms.smoothed_kinks import SmoothedKinks, SmoothedRows
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.row_blocks.block import Block, LostBlockError, MemoryBlock
 from cvxstructreg.row_blocks.engine import RETRIES
@@ -42,6 +43,13 @@ class KeptRows:
     A *state* has a handle of X theta for each block. The loss is a sum over rows; its labels and weights go out once.
     """
 
+    sigma = np.inf  # the curvature of smoothed rows inside their intervals
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether the rows have gradients."""
+        return bool(self.loss.can("grad"))
+
     def __init__(self, design: Any, loss: Any) -> None:
         from cvxstructreg.row_blocks.sampling import loss_of_rows  # imports the design
 
@@ -49,6 +57,8 @@ class KeptRows:
         sizes = [slice(int(a), int(b)) for a, b in zip(design.starts[:-1], design.starts[1:], strict=True)]
         self.losses = design.engine.keep([loss_of_rows(loss, rows) for rows in sizes])
         self.nothing = State([None] * len(self.losses))
+        self.facts: dict[Any, Any] = {}  # what certificates keep with the rows
+        self.smoothing: SmoothRows | None = None  # of a loss with kinks: the latest one
         self._states: tuple[tuple[Array, State], ...] = ()
         self._pulls: tuple[tuple[tuple[State, ...], list[bytes], Array], ...] = ()
 
@@ -123,6 +133,53 @@ class KeptRows:
         names = (f"the scores of block {number}" for number in range(len(self.losses)))
         return ((MemoryBlock(name), tuple(own)) for name, *own in zip(names, self.losses, *states, strict=True))
 
+    def smoothed(self, sigma: float) -> SmoothRows:
+        """The rows of a loss with kinks, smoothed around the multipliers next to zero."""
+        return SmoothRows(self, _made(self, _first_rows, (sigma,), ()), sigma)
+
+
+class SmoothRows(KeptRows):
+    """The rows of a loss with kinks, smoothed around multipliers that stay where the blocks are."""
+
+    is_smooth = True
+
+    def __init__(self, base: KeptRows, losses: list[Any], sigma: float) -> None:
+        self.sigma = sigma
+        self.design, self.loss, self.base, self.losses = base.design, base.loss, base, losses
+        self.nothing, self.facts, self.smoothing, self._pulls = base.nothing, base.facts, None, ()
+
+    @property
+    def _states(self) -> Any:
+        return self.base._states  # X theta is the same around all multipliers
+
+    @_states.setter
+    def _states(self, states: Any) -> None:
+        self.base._states = states
+
+    def recentred(self, sigma: float, shared: tuple[Any, ...], states: tuple[State, ...]) -> SmoothRows:
+        """The rows around the multipliers at a point: its (a, p) and its states, as for sums."""
+        return SmoothRows(self.base, _made(self, _next_rows, (*shared, sigma), states), sigma)
+
+
+def _made(rows: KeptRows, kernel: Any, shared: tuple[Any, ...], states: tuple[State, ...]) -> list[Any]:
+    """Handles of new rows, which are made and stay where the blocks are."""
+
+    def results() -> list[Any]:
+        kept: list[Any] = []
+        list(rows.design.engine.map_kept(_applied, (kernel, shared), rows._jobs(*states), kept))
+        return kept
+
+    return rows._despite_losses(results, states)
+
+
+def _first_rows(loss: Any, sigma: float) -> tuple[None, SmoothedRows]:
+    return None, SmoothedRows(loss, sigma)
+
+
+def _next_rows(rows: Any, images: Array, columns: Any, a: Array, step: Any, sigma: float) -> tuple[None, SmoothedRows]:
+    z = images + a[-1] if columns is None else images + a[-1] + columns @ a[:-1]
+    return None, rows.recentred(rows.multipliers(z), sigma)
+
 
 def _applied(kernel: Any, shared: tuple[Any, ...], block: Block, own: Any) -> Any:
     """Apply a kernel to what is kept for a block."""
@@ -162,6 +219,9 @@ class Known:
 
     def rows_of(self, design: Any, loss: Any) -> KeptRows:
         """The rows of a loss, where the blocks are; those of the last loss are kept."""
+        if isinstance(loss, SmoothedKinks):
+            elsewhere: KeptRows = loss.__dict__["rows_elsewhere"]
+            return elsewhere
         if self._rows is None or self._rows.loss is not loss:
             self._rows = KeptRows(design, loss)
         return self._rows

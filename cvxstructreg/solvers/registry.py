@@ -22,6 +22,7 @@ from cvxstructreg.solvers.row_blocks import (
     gram_newton,
     in_memory,
     kept_fista,
+    kept_multipliers,
     kept_newton,
     working_columns,
 )
@@ -34,6 +35,7 @@ REFERENCE = reference.SOLVER
 _OWN: tuple[Solver, ...] = (
     in_memory.SOLVER,
     gram_newton.SOLVER,
+    kept_multipliers.SOLVER,
     working_columns.SOLVER,
     gram_columns.SOLVER,
     kept_newton.SOLVER,

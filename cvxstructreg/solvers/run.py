@@ -13,6 +13,7 @@ import numpy as np
 from cvxstructreg.certificates.certificate import Certificate, certify_point, from_known_bound, tightened
 from cvxstructreg.certificates.no_minimiser import Escape, escape
 from cvxstructreg.certificates.null_point import null_point
+from cvxstructreg.certificates.row_sums.kept_dual import value_at
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Record, Solution
 from cvxstructreg.numerics.arrays import Array
@@ -86,8 +87,7 @@ class Run:
         self.lowest = math.inf
         self.prover: Found | None = None  # the point whose dual point proves the highest lower bound
         self.bound = -math.inf
-        #: The certificate of the last point, if its own dual point raised the bound and it is in the problem's
-        #: coordinates.
+        #: The certificate of the last point, if its own dual point raised the bound, in the problem's coordinates.
         self.own: Certificate | None = None
         self.closest: Certificate | None = None  # the certificate with the smallest error
         self.final: tuple[Array, Array, Certificate] | None = None
@@ -279,7 +279,8 @@ class Run:
 
     def _value(self, found: Found) -> float:
         """The objective at an uncertified point."""
-        return found.solver.reduced(self.problem).problem.value_at(found.iterate.theta, found.iterate.b)
+        with deadline.at_least(math.inf):  # one evaluation
+            return value_at(found.solver.reduced(self.problem).problem, found.iterate.theta, found.iterate.b)
 
     def _start_for(self, solver: Solver) -> Iterate:
         """The best point and dual point so far, as the starting point of the next solver."""
@@ -338,7 +339,7 @@ class Run:
         if certificate.kind != "duality_gap" or certificate.multipliers or not null.objective < certificate.objective:
             return None
         with deadline.at_least(math.inf):  # one evaluation; null.objective may belong to other weights
-            objective = self.problem.value_at(null.theta, null.b)
+            objective = value_at(self.problem, null.theta, null.b)
         if not objective < certificate.objective:
             return None
         proved = tightened(self.problem, Certificate("kkt", objective, np.nan, np.nan, np.nan), certificate)

@@ -22,6 +22,7 @@ from cvxstructreg.certificates.score_dual import ScoreDual
 from cvxstructreg.core.atom import conjugate
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.forms.normal_form import NormalForm
+from cvxstructreg.forms.smoothed_kinks import SmoothedKinks, SmoothedRows, has_kinks
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.round_off import UNIT
 
@@ -75,7 +76,8 @@ class KeptDual(ScoreDual):
 
     def cost(self, parts: NormalForm, s: float = 1.0) -> float:
         """The conjugate of the loss at s u."""
-        return parts.score_pieces[0].scale * float(sum(self.at.sums(_conjugates, s)))
+        piece = parts.score_pieces[0]
+        return piece.scale * float(sum(self.at.sums(_conjugates, s, isinstance(piece.atom, SmoothedKinks))))
 
     def round_off(self, parts: NormalForm) -> float:
         """The possible round-off in the cost."""
@@ -97,8 +99,8 @@ class KeptPoint:
 def kept_rows(parts: NormalForm) -> Any:
     """The rows of the loss if they stay where the blocks are; None if scores are in this process.
 
-    They stay for one smooth loss of all rows that is a sum over rows, if the directions without penalty are few and do
-    not depend on the point.
+    They stay for one loss of all rows that is a sum over rows, smooth or with kinks, if the directions without penalty
+    are few and do not depend on the point.
     """
     blocks, pieces = parts.model.row_blocks, parts.score_pieces
     if blocks is None or not blocks.keeps_scores or len(pieces) != 1 or parts.score_forms:
@@ -106,7 +108,7 @@ def kept_rows(parts: NormalForm) -> Any:
     piece, atom = pieces[0], pieces[0].atom
     if piece.K is not None or not isinstance(atom, Loss) or atom.couples_rows or atom.ignores_constants:
         return None
-    able = atom.can("grad") and atom.can("hessp") and piece.has_conjugate
+    able = (atom.can("grad", "hessp") or has_kinks(atom)) and piece.has_conjugate
     return blocks.kept_rows(atom) if able and _few_free(parts) else None
 
 
@@ -120,9 +122,33 @@ def _few_free(parts: NormalForm) -> bool:
     return bool(known["_few_free"])
 
 
+def smooth_rows(rows: Any, theta: Array, b: Array) -> Any:
+    """The rows; those of a loss with kinks smoothed around the latest multipliers, or first ones near (theta, b)."""
+    if rows.is_smooth:
+        return rows
+    found = rows.smoothing
+    if found is None:
+        found = rows.smoothing = first_smoothing(rows, theta, b)
+    return found
+
+
+def first_smoothing(rows: Any, theta: Array, b: Array) -> Any:
+    """The rows of a loss with kinks, smoothed over about the distances of the scores at (theta, b) from the kinks."""
+    widths, distances = (sum(each) for each in zip(*rows.sums(_spread, b, states=(rows.state(theta),)), strict=True))
+    return rows.smoothed(float(widths / distances) if widths * distances > 0.0 else 1.0)
+
+
 def kept_value(rows: Any, theta: Array, b: Array) -> float:
     """The value of the loss at (theta, b)."""
     return RowPoint(rows, (rows.state(theta), rows.nothing), b[None, :], False).value()
+
+
+def value_at(problem: Any, theta: Array, b: Array) -> float:
+    """The objective, by a sum over rows if these stay where the blocks are."""
+    parts = problem.normal_form
+    if (rows := kept_rows(parts)) is None:
+        return float(problem.value_at(theta, b))
+    return float(problem.value_at(theta, b, score_value=parts.score_pieces[0].scale * kept_value(rows, theta, b)))
 
 
 def largest_kept(rows: Any, theta: Array, b: Array) -> float:
@@ -144,6 +170,7 @@ def kept_dual(parts: NormalForm, theta: Array, b: Array, rows: Any, linear: bool
     It is the gradient, or (``linear``; the default if there are weights without penalty) that of one more Newton step,
     which is in balance up to the round-off of a linear system.
     """
+    rows = smooth_rows(rows, theta, b)
     moved, point = best_beside(parts, theta, b, rows)
     free = len(point.a) > 1
     if free:
@@ -179,5 +206,12 @@ def _figures(loss: Loss, images: Array, columns: Any, a: Array, step: Any, scale
     return Figures(*sums, float(np.sum(np.abs(u) * sizes)), farthest)
 
 
-def _conjugates(loss: Loss, images: Array, columns: Any, a: Array, step: Any, s: float) -> float:
+def _conjugates(loss: Any, images: Array, columns: Any, a: Array, step: Any, s: float, smoothed: bool) -> float:
+    if isinstance(loss, SmoothedRows):
+        change = None if step is None else scores_at(np.zeros_like(images), columns, step)
+        return loss.cost(s * loss.multipliers(scores_at(images, columns, a), change), smoothed)
     return conjugate(loss, s * slopes(loss, images, columns, a, step))
+
+
+def _spread(loss: Loss, images: Array, b: Array) -> tuple[float, float]:
+    return SmoothedRows(loss, 1.0).spread(images + b)

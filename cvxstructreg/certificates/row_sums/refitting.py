@@ -27,6 +27,8 @@ from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 
+#: For smoothed kinks, whose curvature is at most sigma: below this part of it a direction is flat, and gets this part.
+IS_FLAT, OF_FLAT = 1e-9, 1e-2
 #: Squared lengths of scores, relative to the largest, below which a combination of directions is round-off.
 ORTHOGONAL = 1e-13
 
@@ -98,12 +100,23 @@ class RowPoint:
             units[-1] = 1.0 / np.sqrt(self.rows.design.shape[0])
         scale = np.repeat(units, k, axis=1).ravel()
         flat = at.hessian.reshape(m * k, m * k) * np.outer(scale, scale)
-        solved = np.linalg.lstsq((flat + flat.T) / 2.0, gradient.ravel() * scale, rcond=SINGULAR)[0]
+        solved: Any
+        if self.rows.sigma < np.inf:
+            solved = _bent_or_flat((flat + flat.T) / 2.0, gradient.ravel() * scale, self.rows.sigma)
+        else:
+            solved = np.linalg.lstsq((flat + flat.T) / 2.0, gradient.ravel() * scale, rcond=SINGULAR)[0]
         step = (solved * scale).reshape(m, k)
         longest = float(np.abs(step).max(initial=0.0))
         if not np.isfinite(longest):
             return np.zeros_like(gradient)
         return np.asarray(step if longest <= LONGEST else step * (LONGEST / longest))
+
+
+def _bent_or_flat(hessian: Array, gradient: Array, sigma: float) -> Array:
+    """A Newton step for smoothed kinks, with some curvature where all rows are at the ends of their intervals."""
+    values, vectors = np.linalg.eigh(hessian)
+    bent = np.where(values > IS_FLAT * sigma, values, OF_FLAT * sigma)
+    return np.asarray(vectors @ ((vectors.T @ gradient) / bent))
 
 
 def refit(point: RowPoint) -> RowPoint:
@@ -149,8 +162,8 @@ def directions_of(parts: NormalForm, theta: Array, rows: Any) -> tuple[Array, An
     given = free_directions(parts, theta)
     if given is None or given.shape[1] == 0:
         return None if given is None else (given, None)
-    known: dict[bytes, Any] = rows.__dict__.setdefault("_directions", {})
-    key = given.tobytes()
+    known: dict[Any, Any] = rows.facts
+    key = "directions", given.tobytes()
     if key not in known:
         D = _visible(parts, given, rows)
         known[key] = D, (rows.state(D) if D.shape[1] else None)
@@ -170,14 +183,14 @@ def are_clear(parts: NormalForm, given: Array, rows: Any) -> bool:
 
     Products have half the digits of the scores. A combination that they lose may let weights go far.
     """
-    known: dict[bytes, bool] = rows.__dict__.setdefault("_clear", {})
-    key = given.tobytes()
+    known: dict[Any, Any] = rows.facts
+    key = "clear", given.tobytes()
     if key not in known:
         gram, centred, seen = _products(parts, given, rows)
         norms = np.sqrt(np.diag(gram)[seen])
         values = np.linalg.eigvalsh(centred[np.ix_(seen, seen)] / np.outer(norms, norms))
         known[key] = bool(np.all(values > ORTHOGONAL * len(values)))
-    return known[key]
+    return bool(known[key])
 
 
 def _products(parts: NormalForm, given: Array, rows: Any) -> tuple[Array, Array, Any]:

@@ -17,7 +17,8 @@ def judge(
     search: Search, theta: Array, b: Array, dual: dict[int, Array], chosen: Any
 ) -> tuple[Array, dict[int, Array]]:
     """The excess of all weights at a solution over the chosen columns, by one pass, and all its dual points."""
-    if (rows := kept_rows(search.parts)) is not None:
+    rows = kept_rows(search.parts)
+    if rows is not None and rows.is_smooth:
         start = kept_dual(search.parts, theta, b, rows)
         left = -start.pull(search.parts) - search.parts.quadratic_grad(start.theta)
         return search.excess(left, dual, chosen)

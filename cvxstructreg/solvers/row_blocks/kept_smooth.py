@@ -55,7 +55,9 @@ class ScoresStay(Need):
         """Refuse data in memory, scores in this process, and losses that are no smooth sum over rows."""
         if problem.given.row_blocks is None or not problem.given.row_blocks.keeps_scores:
             return "the scores are in this process"
-        return "the scores come to this process" if kept_rows(problem.normal_form) is None else None
+        if kept_rows(problem.normal_form) is None:
+            return "the scores come to this process"
+        return None if problem.normal_form.scores_are_smooth else "the loss has kinks"
 
 
 class KeptSmooth:

@@ -44,8 +44,8 @@ ENOUGH = 0.03
 #: A point is worth certifying if the set promises a relative decrease of at most tol^2, or this: the gap is about the
 #: root of it. After so many points without a proof the solver gives up.
 SMALL_DECREASE, MOST_TRIES = 1e-12, 6
-#: The accuracy of a model's solution, as a part of the last decrease, and at most.
-OF_DECREASE, LEAST_ACCURACY = 1e-3, 1e-13
+#: The accuracy of a model's solution, as a part of the last decrease, and at most; iterations for it at most.
+OF_DECREASE, LEAST_ACCURACY, MODEL_STEPS = 1e-3, 3e-13, 2000
 #: Step sizes of the line search at most.
 HALVINGS = 30
 #: A difference of objectives below this part of them is round-off.
@@ -106,7 +106,7 @@ def steps(search: Search, chosen: Any, theta: Array, b: Array) -> Iterator[Itera
         R, target = model.least_squares()
         small = restricted(problem, at.chosen, R, target)
         with muted(InaccurateWarning):
-            inner = small.problem.solve(tol=accuracy, warm_start=(model.w, 0.0))
+            inner = small.problem.solve(tol=accuracy, warm_start=(model.w, 0.0), max_iter=MODEL_STEPS)
         promised = small.problem.value(model.w) - inner.certificate.lower_bound
         little = promised <= max(tol**2, SMALL_DECREASE) * objective_scale(problem, at.value)
         if promised > STALLED * before:

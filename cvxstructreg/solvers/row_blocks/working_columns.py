@@ -24,7 +24,7 @@ from cvxstructreg.row_blocks.restriction import restricted
 from cvxstructreg.runtime.quiet import muted, warn
 from cvxstructreg.solvers.iterate import InaccurateWarning, Iterate
 from cvxstructreg.solvers.needs import RowBlockModel
-from cvxstructreg.solvers.row_blocks import gram_columns
+from cvxstructreg.solvers.row_blocks import gram_columns, kept_fista
 from cvxstructreg.solvers.row_blocks.column_search import Search, Sparsifies
 from cvxstructreg.solvers.row_blocks.judging import balanced, judge
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
@@ -41,9 +41,13 @@ def run(problem: Problem, start: Iterate, tol: float, sample: int = SAMPLE) -> I
     """``sample`` is the number of rows of a preliminary fit that gives the first working set; 0 for none."""
     search = Search(problem, tol)
     chosen, point = search.first_set(start, sample)
-    if kept_rows(search.parts) is not None and gram_columns.SOLVER.accepts(problem):  # columns would have all rows
-        yield from gram_columns.steps(search, chosen, *point)
-        return
+    if kept_rows(search.parts) is not None:  # columns would have all rows; row_multipliers is for losses with kinks
+        if gram_columns.SOLVER.accepts(problem):
+            yield from gram_columns.steps(search, chosen, *point)
+            return
+        if kept_fista.SOLVER.accepts(problem):
+            yield from kept_fista.run(problem, Iterate(*point), tol)
+            return
     inner = max(FIRST_TOL, OF_TOL * tol)
     expected = _expected(search, start, chosen)
     if expected is not None:  # the previous solution of a path: the pass that certified it tells the next columns
