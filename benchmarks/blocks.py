@@ -109,7 +109,10 @@ def objective(y: Any, loss: Any = csr.Logistic) -> Any:
 
 def _limited(path: Path, room: float, answer: Connection) -> None:
     """Solve in a process that may allocate ``room`` bytes beyond what it has after its imports."""
-    csr.Problem(csr.Linear(generated_small()), objective(np.tile([1, -1], ROWS // 2))).solve(tol=1e-2)  # compile
+    with tempfile.TemporaryDirectory() as small:  # compile all loops
+        csr.io.write_blocks(small, generated_small(), y=np.tile([1, -1], ROWS // 2), rows_per_block=ROWS // 5)
+        few = csr.RowBlocks(small, engine="serial", memory_limit="1 MB")
+        csr.Problem(csr.Linear(few), objective(few.y)).solve("working_columns", tol=1e-2)
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     before = 1024 * int(status["VmData"].split()[0])
     resource.setrlimit(resource.RLIMIT_DATA, (int(before + room), int(before + room)))
