@@ -131,3 +131,29 @@ def test_selected_sentences_are_those_with_nonzero_copies(scripts):
         rows[g, members] = np.rint(part.groups.member_weights[part.groups.indptr[g] : part.groups.indptr[g + 1]] ** 2)
     found = models.selected_sentences(part, [*rows, np.zeros(rows.shape[1])], copies.multipliers(1.0), 0.5)
     assert found == [*np.where(nonzero, "yes", "no"), "-"] and 0 < nonzero.sum() < nonzero.size
+
+
+def test_overlapping_communities_of_two_cliques(scripts):
+    overlapping = scripts("skianis_2016").overlapping
+    W = np.zeros((20, 20))
+    W[:10, :10], W[10:, 10:], W[9, 10], W[10, 9] = 1.0, 1.0, 1.0, 1.0
+    np.fill_diagonal(W, 0.0)
+    found = [set(map(int, group)) for group in overlapping(sp.csr_array(W))]
+    assert set(range(10)) in found and set(range(10, 20)) in found
+
+
+def test_the_choice_of_graph_parameters_solves_the_problem_of_the_figures(scripts):
+    goldberg = scripts("goldberg_2007")
+    rng = np.random.default_rng(0)
+    y = np.repeat([-1.0, 1.0], 20)
+    X = rng.standard_normal((40, 3)) + 0.4 * y[:, None]
+    graph = csr.graphs.NeighborGraph(5, weights="heat").fit(X).graph_
+    K, order = goldberg.gaussian(X, X, 2.0), rng.permutation(40)[:20]
+    S = goldberg.covariance(K, goldberg.power_of_laplacian(graph, 2), 0.1, order)
+    wrong = 0
+    for fold in range(5):
+        held, rest = order[fold::5], np.setdiff1d(order, order[fold::5])
+        penalty = goldberg.LAM1 * csr.RKHSNorm() + 0.1 * csr.Laplacian(graph, normalized=True, power=2).on_function()
+        solution = csr.Problem(csr.Kernel(K), csr.Squared(y[rest], rows=rest) + penalty).solve()
+        wrong += int(np.sum(np.sign(solution.scores[held]) != y[held]))
+    assert goldberg.fold_errors(S, y, order) == wrong > 0

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
-from weight_step import DualStep
+from weight_step import DualStep, add_slopes, entries
 
 from cvxstructreg.groups import Groups
 from cvxstructreg.solvers.lasso import compiled_coordinate_descent
@@ -29,6 +29,8 @@ SMALL, W_CHANGE = 1e-3, 1e-2
 #: (in units of the gradient). With much stricter values, w changes by about 1e-3 of its norm.
 OF_FIRST, OF_LAM = 0.3, 1e-2
 NEWTON_STEPS, PASSES = 20, 2
+#: A Newton step leaves out zero words whose slope is below this part of lam_1, unless they turn out to be needed.
+NEAR = 0.7
 #: The least ridge for which a word is left to ``DualStep``, as a fraction of the sum of its squares.
 OF_SQUARES = 1e-3
 
@@ -56,7 +58,13 @@ class PrimalStep:
         self.model = Coefficients(
             compiled_coordinate_descent, as_columns(sp.csc_array(X)), Q, self.ridge, box, intercept=True
         )
-        self.features = np.arange(d)
+        self.rows = entries(sp.csr_array(X))
+
+    def slopes(self, wrong: Any, w: Any, pull: Any) -> Any:
+        """The negative gradient of the smooth part."""
+        out = pull - self.ridge * w
+        add_slopes(*self.rows, self.sign * wrong, out)
+        return out
 
     def value(self, scores: Any, w: Any, pull: Any) -> float:
         """The objective."""
@@ -66,12 +74,16 @@ class PrimalStep:
     def __call__(self, w: Any, b: float, pull: Any) -> Point:
         """Take Newton steps with a line search until w hardly changes."""
         scores = self.X @ w + b
-        value = self.value(scores, w, pull)
+        value, small, chosen = self.value(scores, w, pull), False, np.zeros(w.size, dtype=bool)
         for _ in range(NEWTON_STEPS):
             wrong = 1.0 / (1.0 + np.exp(np.clip(self.sign * scores, -500.0, 500.0)))
-            h = np.maximum(wrong * (1.0 - wrong), 1e-10)
-            model = QuadraticModel(self.model, self.features, h, -self.sign * wrong, w, self.ridge * w - pull)
-            first = model.descend(self.features, 0.0, 1)
+            slopes = np.abs(self.slopes(wrong, w, pull))
+            if small and not np.any(slopes[~chosen] > self.lam1):
+                break
+            chosen = (w != 0.0) | (slopes > NEAR * self.lam1)
+            features, h = np.flatnonzero(chosen), np.maximum(wrong * (1.0 - wrong), 1e-10)
+            model = QuadraticModel(self.model, features, h, -self.sign * wrong, w, self.ridge * w - pull)
+            first = model.descend(features, 0.0, 1)
             model.minimise(max(OF_FIRST * first, OF_LAM * self.lam1), PASSES)
             change, shift = model.change()
             step, t = model.w - w, 1.0
@@ -79,8 +91,7 @@ class PrimalStep:
                 t *= 0.5
             w, b, scores = w + t * step, b + t * shift, scores + t * change
             value = self.value(scores, w, pull)
-            if np.linalg.norm(t * step) <= W_CHANGE * np.linalg.norm(w) + 1e-12:
-                break
+            small = bool(np.linalg.norm(t * step) <= W_CHANGE * np.linalg.norm(w) + 1e-12)
         return w, float(b)
 
 

@@ -233,7 +233,7 @@ def newsgroup_table(report: Report, title: str, methods: Sequence[str], balanced
     return sizes, curves
 
 
-def newsgroup_state(panels: dict[str, Curves], report: Report) -> None:
+def newsgroup_state(panels: dict[str, Curves], report: Report) -> str:
     """The state of Figure 1. The paper: the network is ahead of all others, on the right with enough documents."""
     (sizes, left), (_, right) = panels.values()
     network, others = left["feature network"], [values for name, values in left.items() if name != "feature network"]
@@ -243,12 +243,13 @@ def newsgroup_state(panels: dict[str, Curves], report: Report) -> None:
     state = "repeated" if min(*best, *ridge, *away[1:]) > 0.0 else "not repeated (numbers)"
     text = [", ".join(f"{value:+.1f}" for value in values) for values in (ridge, best, away)]
     numbers = ", ".join(f"{size:,}" for size in sizes)
-    report.state(
-        "Figure 1",
+    text_of_all = (
         f"{state}: with {numbers} documents the network is {text[0]} points from ridge "
         f"(paper +{SANDLER_GAINS[0]:g} to +{SANDLER_GAINS[1]:g}), {text[1]} from the best other method, and (right) "
-        f"{text[2]} from local/global consistency; ASO: no data",
+        f"{text[2]} from local/global consistency; ASO: no data"
     )
+    report.state("Figure 1", text_of_all)
+    return f"Figure 1 {text_of_all}."
 
 
 def main() -> None:
@@ -265,10 +266,12 @@ def main() -> None:
         both = ("feature network", CONSISTENCY)
         panels["20 newsgroups, any class"] = newsgroup_table(report, "Figure 1 (right)", both, False, given)
     complete = [len(curves) for _, curves in panels.values()] == [len(METHODS), 2]
+    lines: list[str] = []
     if complete and not given.quick:
-        newsgroup_state(panels, report)
+        lines.append(newsgroup_state(panels, report))
     if not given.quick:
-        panels |= review_tables(report, given)
+        panels |= review_tables(report, given, lines)
+        report.found(lines)
     panels = {name: panel for name, panel in panels.items() if panel[1]}
     report.finish(given, lambda figure: draw_curves(figure, panels), "sandler_2008")
 
