@@ -308,15 +308,17 @@ def findings(results: dict[str, Any], report: Report, given: Any) -> None:
     lines.append(f"{near} of {all_} accuracies are within two standard errors of the paper's.")
     report.found(lines)
     count, left = len(results), f"run on {', '.join(results)}"
-    left += "" if len(results) == len(PAIRS) + len(REVIEWS) else "; the other sets at hand are not yet run"
+    others = [name for name in (*PAIRS, *REVIEWS) if name not in results]
+    left += f"; not run: {', '.join(others)}" if others else ""
     without = f"{left}; vote, books, dvd: no data"
     missing = [f"{kind} on {name}" for name, found in results.items() for kind in KINDS if kind not in found]
-    left += f"; not yet run: {', '.join(missing)}" if missing else ""
+    left += f"; not run: {', '.join(missing)}" if missing else ""
     left += "; vote, books, dvd: no data"
     judged = {True: "repeated", False: "not repeated (numbers)"}
-    report.state(
-        "Table 1", f"repeated: the numbers of words are {min(words):+.1f} to {max(words):+.1f} percent off; {without}"
-    )
+    alike = sum(abs(off) <= 10.0 for off in words)
+    sizes_text = f"on {alike} of {count} sets the number of words is within ten percent of the paper's"
+    span = f"{min(words):+.1f} to {max(words):+.1f} percent"
+    report.state("Table 1", f"{judged[2 * alike > count]}: {sizes_text} ({span}); {without}")
     text = f"new groups beat all models without groups on {wins} of {count} sets (paper {paper_wins})"
     report.state("Table 2", f"{judged[wins >= paper_wins]}: {text}; {near} of {all_} cells within two errors; {left}")
     report.state(
