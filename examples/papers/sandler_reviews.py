@@ -163,7 +163,7 @@ def review_findings(figure: str, found: dict[str, Any], report: Report, lines: l
     """The state of a figure: whether the gains over ridge are clear. The paper: gains on every domain and size."""
     if not found:
         return
-    numbers, states, last = ", ".join(map(str, SIZES)), [], list(FIGURES[figure][0])[-1]
+    numbers, states = ", ".join(map(str, SIZES)), []
     for name, (gains, errors) in found.items():
         clear = sum(gain > 2.0 * error for gain, error in zip(gains, errors, strict=True))
         text = f"{name}: {', '.join(f'{gain:+.1f}' for gain in gains)} points"
@@ -171,13 +171,10 @@ def review_findings(figure: str, found: dict[str, Any], report: Report, lines: l
             f"{figure}, gain over ridge with {numbers} reviews, {text}; {clear} of {len(gains)} are beyond two "
             "standard errors."
         )
-        if name.endswith(f", {last}"):
-            good = min(gains) > 0.0 and clear >= len(gains) / 2
-            states.append(
-                f"{'repeated' if good else 'not repeated (numbers)'} on {text} ({clear} of {len(gains)} clear)"
-            )
+        good = min(gains) > 0.0 and clear >= len(gains) / 2
+        states.append(f"{'repeated' if good else 'not repeated (numbers)'} on {text} ({clear} of {len(gains)} clear)")
     paper = "paper: gains at every size; books and DVDs: no data"
-    report.state(figure, f"{'; '.join(states)}; with {numbers} reviews, gain over ridge ({paper})")
+    report.state(figure, f"{'; '.join(states)}; gain over ridge with {numbers} reviews ({paper})")
 
 
 def sizes(data_home: str | None) -> tuple[list[str], list[list[Any]]]:
