@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "docs" / "papers"
-STATES = ("repeated", "not repeated (numbers)", "no data", "not yet run")
+STATES = ("repeated", "not repeated (numbers)", "no data")
 
 
 @pytest.fixture
