@@ -91,6 +91,14 @@ def with_scores_in_their_blocks() -> csr.Problem:
     return csr.Problem(csr.Linear(blocks), csr.Squared(X[:, 0] + rng.normal(size=30)) + csr.Ridge())
 
 
+def with_hinges_in_their_blocks() -> csr.Problem:
+    """A loss with kinks whose multipliers never leave their blocks."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 6))
+    blocks = csr.RowBlocks([X[:10], X[10:20], X[20:]], scores="workers")
+    return csr.Problem(csr.Linear(blocks), csr.Hinge(np.sign(X[:, 0] + rng.normal(size=30))) + csr.L1())
+
+
 def with_hinges_and_l1() -> csr.Problem:
     rng = np.random.default_rng(9)
     X = rng.normal(size=(30, 6))
@@ -114,6 +122,7 @@ def with_an_image() -> csr.Problem:
 PROBLEMS: dict[str, Callable[[], csr.Problem]] = {
     "blocks of rows": with_blocks_of_rows,
     "scores in their blocks": with_scores_in_their_blocks,
+    "hinges in their blocks": with_hinges_in_their_blocks,
     "atom of its own": with_an_atom_of_its_own,
     "disjoint groups": with_disjoint_groups,
     "hinges and l1": with_hinges_and_l1,

@@ -5,6 +5,7 @@ Threads may share a design. So each cache is read once and replaced as a whole.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -58,7 +59,7 @@ class KeptRows:
         self.losses = design.engine.keep([loss_of_rows(loss, rows) for rows in sizes])
         self.nothing = State([None] * len(self.losses))
         self.facts: dict[Any, Any] = {}  # what certificates keep with the rows
-        self.smoothing: SmoothRows | None = None  # of a loss with kinks: the latest one
+        self._smoothings: dict[int, SmoothRows | None] = {}
         self._states: tuple[tuple[Array, State], ...] = ()
         self._pulls: tuple[tuple[tuple[State, ...], list[bytes], Array], ...] = ()
 
@@ -133,6 +134,17 @@ class KeptRows:
         names = (f"the scores of block {number}" for number in range(len(self.losses)))
         return ((MemoryBlock(name), tuple(own)) for name, *own in zip(names, self.losses, *states, strict=True))
 
+    @property
+    def smoothing(self) -> SmoothRows | None:
+        """Of a loss with kinks: the latest smoothed rows of this thread."""
+        return self._smoothings.get(threading.get_ident())
+
+    @smoothing.setter
+    def smoothing(self, rows: SmoothRows | None) -> None:
+        self._smoothings[threading.get_ident()] = rows
+        for gone in set(self._smoothings) - {thread.ident for thread in threading.enumerate()}:
+            self._smoothings.pop(gone, None)
+
     def smoothed(self, sigma: float) -> SmoothRows:
         """The rows of a loss with kinks, smoothed around the multipliers next to zero."""
         return SmoothRows(self, _made(self, _first_rows, (sigma,), ()), sigma)
@@ -146,7 +158,7 @@ class SmoothRows(KeptRows):
     def __init__(self, base: KeptRows, losses: list[Any], sigma: float) -> None:
         self.sigma = sigma
         self.design, self.loss, self.base, self.losses = base.design, base.loss, base, losses
-        self.nothing, self.facts, self.smoothing, self._pulls = base.nothing, base.facts, None, ()
+        self.nothing, self.facts, self._pulls = base.nothing, base.facts, ()
 
     @property
     def _states(self) -> Any:
