@@ -71,7 +71,9 @@ def main() -> None:
     parser.add_argument(
         "--known", nargs="*", default=[], help="files of --json with results of earlier runs to include"
     )
-    parser.add_argument("--resume", help="a file of --json of a run of pairs that was cut off; it is continued")
+    parser.add_argument(
+        "--resume", help="a file of --json of a run of pairs or of hinge_text that was cut off; it is continued"
+    )
     parser.add_argument(
         "--markdown",
         action="store_true",
@@ -89,7 +91,8 @@ def main() -> None:
     ]
     if options.resume and Path(options.resume).exists():
         earlier_run = json.loads(Path(options.resume).read_text(encoding="utf-8"))
-        off_the_track.resume(Result(**entry) for entry in earlier_run)
+        for module in (off_the_track, hinge_text):
+            module.resume(Result(**entry) for entry in earlier_run)
     with threadpool_limits(1):
         for name in options.sections or (() if options.known else SECTIONS):
             if name in NEED_NEWSGROUPS and not data.available():
