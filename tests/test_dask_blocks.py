@@ -26,7 +26,8 @@ N, D = 200, 12
 RNG = np.random.default_rng(0)
 X = np.where(RNG.random((N, D)) < 0.4, RNG.normal(size=(N, D)), 0.0)
 Y = np.where(X[:, :3].sum(axis=1) + RNG.normal(size=N) > 0, 1, -1)
-OBJECTIVE = csr.Logistic(Y) + 0.5 * csr.L1() + 0.5 * csr.GroupLasso(csr.Groups([[0, 1, 2], [2, 3, 4]], n_features=D))
+PENALTY = 0.5 * csr.L1() + 0.5 * csr.GroupLasso(csr.Groups([[0, 1, 2], [2, 3, 4]], n_features=D))
+OBJECTIVE, KINKS = csr.Logistic(Y) + PENALTY, csr.Hinge(Y) + PENALTY
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +39,8 @@ def client():
         yield client
 
 
-def agrees(found):
-    expected = csr.Problem(csr.Linear(X), OBJECTIVE).solve()
+def agrees(found, objective=OBJECTIVE):
+    expected = csr.Problem(csr.Linear(X), objective).solve()
     gap = max(found.certificate.gap, expected.certificate.gap)
     return found.status == "optimal" and abs(found.objective - expected.objective) <= gap
 
@@ -78,8 +79,16 @@ def test_weights_of_many_features_are_sent_once_to_each_worker(client):
     np.testing.assert_allclose(blocks @ theta, wide @ theta, atol=1e-9)
 
 
-@pytest.mark.parametrize(("kind", "scores"), [("folder", "here"), ("list", "here"), ("list", "workers")])
-def test_a_killed_worker_does_not_change_the_result(client, tmp_path, kind, scores):
+@pytest.mark.parametrize(
+    ("kind", "scores", "solver", "objective"),
+    [
+        ("folder", "here", "gram_newton", OBJECTIVE),
+        ("list", "here", "gram_newton", OBJECTIVE),
+        ("list", "workers", "gram_columns", OBJECTIVE),
+        ("list", "workers", "row_multipliers", KINKS),
+    ],
+)
+def test_a_killed_worker_does_not_change_the_result(client, tmp_path, kind, scores, solver, objective):
     """Blocks of files are read by another worker; matrices that were sent from here are sent again."""
     parts = [X[first : first + 10] for first in range(0, N, 10)]
     source = csr.io.write_blocks(tmp_path, map(sp.csr_array, parts)) if kind == "folder" else parts
@@ -91,8 +100,7 @@ def test_a_killed_worker_does_not_change_the_result(client, tmp_path, kind, scor
             os.kill(killed[0], signal.SIGKILL)
 
     blocks = csr.RowBlocks(source, engine=client, scores=scores)
-    solver = "gram_newton" if scores == "here" else "gram_columns"
-    assert agrees(csr.Problem(csr.Linear(blocks), OBJECTIVE).solve(solver, callback=kill))
+    assert agrees(csr.Problem(csr.Linear(blocks), objective).solve(solver, callback=kill), objective)
     assert killed and blocks.record.n_rows == N
 
 
@@ -142,7 +150,8 @@ def test_a_cluster_without_workers_is_an_error_and_not_an_endless_wait(monkeypat
         csr.RowBlocks([lambda: X], engine=nobody)
 
 
-def test_scores_stay_on_the_workers(client, monkeypatch):
+@pytest.mark.parametrize(("objective", "solver"), [(OBJECTIVE, "gram_newton"), (KINKS, "row_multipliers")])
+def test_scores_stay_on_the_workers(client, monkeypatch, objective, solver):
     parts = [X[:80], X[80:140], X[140:]]
     blocks = csr.RowBlocks(parts, engine=client, scores="workers")
     sizes: list[int] = []
@@ -155,10 +164,11 @@ def test_scores_stay_on_the_workers(client, monkeypatch):
         return seen
 
     monkeypatch.setattr(dask_engine.Dask, "_result", watched)
-    problem = csr.Problem(csr.Linear(blocks), OBJECTIVE)
+    problem = csr.Problem(csr.Linear(blocks), objective)
     found = problem.solve()
-    assert agrees(found) and found.certificate.data.n_rows == N and found.certificate.data.n_blocks == 3
+    assert found.solver == solver and agrees(found, objective)
+    assert found.certificate.data.n_rows == N and found.certificate.data.n_blocks == 3
     assert sizes and not set(sizes) & {60, 80, N}  # no result has a number for each row
-    memory = csr.certify(csr.Problem(csr.Linear(X), OBJECTIVE), found.coef, found.intercept)
+    memory = csr.certify(csr.Problem(csr.Linear(X), objective), found.coef, found.intercept)
     assert found.certificate.lower_bound == pytest.approx(memory.lower_bound, rel=1e-6)
     assert found.certificate.dual.scores.shape == (N,)
