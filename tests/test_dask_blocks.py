@@ -85,12 +85,12 @@ def test_weights_of_many_features_are_sent_once_to_each_worker(client):
         ("folder", "here", "gram_newton", OBJECTIVE),
         ("list", "here", "gram_newton", OBJECTIVE),
         ("list", "workers", "gram_columns", OBJECTIVE),
-        ("list", "workers", "row_multipliers", KINKS),
+        pytest.param("list", "workers", "row_multipliers", KINKS, marks=pytest.mark.slow),
     ],
 )
 def test_a_killed_worker_does_not_change_the_result(client, tmp_path, kind, scores, solver, objective):
     """Blocks of files are read by another worker; matrices that were sent from here are sent again."""
-    parts = [X[first : first + 10] for first in range(0, N, 10)]
+    parts = [X[first : first + 25] for first in range(0, N, 25)]
     source = csr.io.write_blocks(tmp_path, map(sp.csr_array, parts)) if kind == "folder" else parts
     killed = []
 
@@ -150,7 +150,10 @@ def test_a_cluster_without_workers_is_an_error_and_not_an_endless_wait(monkeypat
         csr.RowBlocks([lambda: X], engine=nobody)
 
 
-@pytest.mark.parametrize(("objective", "solver"), [(OBJECTIVE, "gram_newton"), (KINKS, "row_multipliers")])
+@pytest.mark.parametrize(
+    ("objective", "solver"),
+    [(OBJECTIVE, "gram_newton"), pytest.param(KINKS, "row_multipliers", marks=pytest.mark.slow)],
+)
 def test_scores_stay_on_the_workers(client, monkeypatch, objective, solver):
     parts = [X[:80], X[80:140], X[140:]]
     blocks = csr.RowBlocks(parts, engine=client, scores="workers")
