@@ -22,7 +22,7 @@ import cvxstructreg as csr
 #: The strength of total variation.
 STRENGTH = 0.5
 #: Wall-clock seconds for one solve.
-LIMIT = 60.0
+LIMIT = 120.0
 
 
 def blocks(shape: tuple[int, ...], seed: int) -> np.ndarray:
