@@ -152,7 +152,7 @@ def test_a_cluster_without_workers_is_an_error_and_not_an_endless_wait(monkeypat
 
 @pytest.mark.parametrize(
     ("objective", "solver"),
-    [(OBJECTIVE, "gram_newton"), pytest.param(KINKS, "row_multipliers", marks=pytest.mark.slow)],
+    [(OBJECTIVE, "working_columns"), pytest.param(KINKS, "row_multipliers", marks=pytest.mark.slow)],
 )
 def test_scores_stay_on_the_workers(client, monkeypatch, objective, solver):
     parts = [X[:80], X[80:140], X[140:]]
