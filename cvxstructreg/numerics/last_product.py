@@ -10,15 +10,17 @@ from cvxstructreg.numerics.arrays import Array
 
 
 class LastProduct:
-    """The last product A'u that a solver computed. Certificates of its dual point u need the same one.
+    """The last product A'u that a solver asked for. Certificates of its dual point u need the same one.
 
-    Only a u with equal numbers gets the product. Threads may share it: the pair is replaced as a whole.
+    The product is always computed here, so no solver can hand over a wrong one. Only a u with equal numbers gets it.
+    Threads may share it: the pair is replaced as a whole.
 
     Examples
     --------
     >>> last = LastProduct(np.array([[1.0, 2.0], [3.0, 4.0]]))
     >>> u = np.array([[1.0], [1.0]])
-    >>> last.keep(u[:, 0], np.array([4.0, 6.0]))
+    >>> last.computed(u[:, 0])
+    array([4., 6.])
     >>> last.at(u)[:, 0]
     array([4., 6.])
     >>> last.at(2.0 * u)[:, 0]
@@ -29,9 +31,11 @@ class LastProduct:
         self.design = design
         self._last: tuple[Array, Array] | None = None
 
-    def keep(self, u: Array, product: Array) -> None:
-        """Keep copies of a vector u and of A'u."""
-        self._last = u.copy(), product.copy()
+    def computed(self, u: Array) -> Array:
+        """A'u for a vector u, which is kept; the caller gets a copy."""
+        product = np.asarray(self.design.T @ u)
+        self._last = u.copy(), product
+        return product.copy()
 
     def at(self, u: Array) -> Array:
         """A'u for an (n, k) array."""

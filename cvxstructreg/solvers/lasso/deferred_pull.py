@@ -53,10 +53,8 @@ class LazyPull:
             asked[always] = True
             features = np.flatnonzero(asked)
             if features.size > MOST * self.all.size:
-                self.pull = self.design_t @ g
+                self.pull = self.design_t @ g if self.last is None else self.last.computed(g)
                 self.seen[:] = self.length
-                if self.last is not None:
-                    self.last.keep(g, self.pull)
             else:
                 compiled.gradient_on(self.X, features, g, self.pull)
                 self.seen[features] = self.length
