@@ -110,7 +110,7 @@ def test_futures_that_are_lost_are_named(client):
     address, number = next(iter(client.run(os.getpid).items()))
     blocks = csr.RowBlocks(client.scatter([X[:50], X[50:]], workers=[address], hash=False))
     os.kill(number, signal.SIGKILL)
-    with pytest.raises(csr.BlockError, match="future [01] was lost with its worker"):
+    with pytest.raises(csr.BlockError, match=r"future [01] was lost with its worker"):
         blocks @ np.ones(D)
 
 
@@ -138,7 +138,7 @@ def test_scores_of_data_that_cannot_be_made_again_name_the_block(client):
     theta = np.ones((D, 1))
     kept_value(rows, theta, np.zeros(1))
     os.kill(number, signal.SIGKILL)
-    with pytest.raises(csr.BlockError, match="future [01] was lost with its worker"):
+    with pytest.raises(csr.BlockError, match=r"future [01] was lost with its worker"):
         kept_value(rows, theta, np.zeros(1))
 
 
