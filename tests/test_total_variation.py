@@ -118,9 +118,13 @@ def test_other_problems_are_refused():
 
 def test_paths_follow_their_distance():
     K = csr.FusedLasso(graph_of(grid(3, 4), 12)).split()[1]
-    across, down = sorted(directions(K), key=lambda paths: int(paths.order[1] - paths.order[0]))
-    assert np.diff(across.starts).tolist() == [4, 4, 4]
-    assert np.diff(down.starts).tolist() == [3, 3, 3, 3]
+    across, down = sorted(directions(K), key=lambda paths: paths.offset)
+    assert (across.offset, across.first.tolist(), across.lengths.tolist()) == (1, [0, 4, 8], [4, 4, 4])
+    assert (down.offset, down.first.tolist(), down.lengths.tolist()) == (4, [0, 1, 2, 3], [3, 3, 3, 3])
+    middle = directions(csr.FusedLasso(graph_of(grid(2, 3, 2), 12)).split()[1])[1]
+    assert (middle.offset, middle.first.tolist(), middle.lengths.tolist()) == (2, [0, 1, 6, 7], [3, 3, 3, 3])
+    uneven = directions(csr.FusedLasso(graph_of([(0, 3), (3, 6), (4, 7)], 8)).split()[1])[0]
+    assert (uneven.first.tolist(), uneven.lengths.tolist()) == ([0, 1, 2, 4, 5], [3, 1, 1, 2, 1])
     assert directions(sp.csr_array([[1.0, -1.0], [2.0, -2.0]])) is None  # the same edge twice
     assert directions(sp.csr_array([[1.0, 1.0]])) is None
 

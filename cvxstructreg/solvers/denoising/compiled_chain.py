@@ -21,7 +21,7 @@ from cvxstructreg.runtime.compiled_clock import njit
 Ints = np.ndarray[Any, Any]
 Floats = np.ndarray[Any, Any]
 
-#: Chains of equal length whose numbers are read and written together, and unused numbers between them.
+#: Paths of equal length whose numbers are read and written together, and unused numbers between them.
 TOGETHER, APART = 16, 9
 #: Steps to the right, in lengths of the chain, after which dynamic programming takes over.
 MOST_READ = 8
@@ -120,102 +120,119 @@ def denoise_chain(
 
 
 @njit(cache=True)
+def denoise_row(v: Floats, even: float, s: Floats, lam: Floats, x: Floats) -> None:
+    """Write the minimiser of one path to ``x``; ``even`` is lam / s if that is the same everywhere, else negative."""
+    if even < 0.0 or not denoise_even_chain(v, even, x):
+        rooms = np.empty((4, 2 * len(v) + 2))
+        denoise_chain(v, s, lam, x, rooms[0], rooms[1], rooms[2], rooms[3])
+
+
+@njit(cache=True)
 def denoise_direction(
-    order: Ints,
-    starts: Ints,
+    offset: int,
+    first: Ints,
+    lengths: Ints,
     lam: Floats,
     even: float,
-    y: Floats,
     s: Floats,
-    total: Floats,
+    inverse: Floats,
     old: Floats,
     new: Floats,
     x: Floats,
 ) -> None:
-    """Minimise over the edges of one direction: chain c has the nodes order[starts[c]] to order[starts[c + 1] - 1].
+    """Minimise over the edges of one direction: path c has the nodes first[c] + k * offset, k < lengths[c].
 
-    ``lam[e]`` belongs to the edge between order[e] and order[e + 1]; at the end of a chain it is not used. ``total`` is
-    the sum of all u, in which ``old`` is replaced by ``new``, and x = y - total / s afterwards. ``even`` is lam / s if
-    that is the same everywhere, else negative.
+    ``lam[i]`` belongs to the edge between i and i + offset, and ``inverse`` is 1 / s. ``x`` is y minus the sum of all
+    u / s, in which ``old`` is replaced by ``new``. ``even`` is lam / s if that is the same everywhere, else negative.
     """
-    chains = len(starts) - 1
-    longest = 0
-    for c in range(chains):
-        longest = max(longest, starts[c + 1] - starts[c])
-    row = longest + APART  # rows a power of two apart would share few places in the cache
-    values, weights, found = np.empty((TOGETHER, row)), np.empty((TOGETHER, row)), np.empty((TOGETHER, row))
-    knots, slopes, heights = np.empty(2 * longest + 2), np.empty(2 * longest + 2), np.empty(2 * longest + 2)
-    lowest = np.empty(2 * longest + 2)
+    if offset == 1:  # the numbers of a path follow each other
+        for i in range(len(x)):
+            new[i] = x[i] + old[i] * inverse[i]
+        for c in range(len(first)):
+            a, e = first[c], first[c] + lengths[c]
+            denoise_row(new[a:e], even, s[a:e], lam[a:e], x[a:e])
+        for i in range(len(x)):
+            new[i] = s[i] * (new[i] - x[i])
+        return
+    row = lengths.max() + APART  # rows a power of two apart would share few places in the cache
+    values, found = np.empty((TOGETHER, row)), np.empty((TOGETHER, row))
     c = 0
-    while c < chains:  # chains of one length at once: neighbours in memory are often in chains that follow each other
-        n, many = starts[c + 1] - starts[c], 1
-        while many < TOGETHER and c + many < chains and starts[c + many + 1] - starts[c + many] == n:
+    while c < len(first):  # paths of one length that begin at neighbours are read and written together
+        a, n, many = first[c], lengths[c], 1
+        while many < TOGETHER and c + many < len(first) and lengths[c + many] == n and first[c + many] == a + many:
             many += 1
         for k in range(n):
+            at = a + k * offset
+            its_x, its_old, its_inverse = x[at : at + many], old[at : at + many], inverse[at : at + many]
             for m in range(many):
-                i = order[starts[c + m] + k]
-                weights[m, k] = s[i]
-                values[m, k] = y[i] - (total[i] - old[i]) / s[i]
+                values[m, k] = its_x[m] + its_old[m] * its_inverse[m]
         for m in range(many):
-            if even >= 0.0 and denoise_even_chain(values[m, :n], even, found[m, :n]):
-                continue
-            first = starts[c + m]
-            its = lam[first : first + n]
-            denoise_chain(values[m, :n], weights[m, :n], its, found[m, :n], knots, slopes, heights, lowest)
+            if even < 0.0:
+                end = a + m + (n - 1) * offset + 1
+                its_s, its_lam = s[a + m : end : offset].copy(), lam[a + m : end : offset].copy()
+                denoise_row(values[m, :n], even, its_s, its_lam, found[m, :n])
+            elif not denoise_even_chain(values[m, :n], even, found[m, :n]):
+                ones = np.ones(n)
+                denoise_row(values[m, :n], -1.0, ones, even * ones, found[m, :n])
         for k in range(n):
+            at = a + k * offset
+            its_x, its_new, its_s = x[at : at + many], new[at : at + many], s[at : at + many]
             for m in range(many):
-                i = order[starts[c + m] + k]
-                x[i] = found[m, k]
-                new[i] = weights[m, k] * (values[m, k] - found[m, k])
-                total[i] += new[i] - old[i]
+                its_x[m] = found[m, k]
+                its_new[m] = its_s[m] * (values[m, k] - found[m, k])
         c += many
 
 
 @njit(cache=True)
-def advance(factor: float, new: Floats, u: Floats, ahead: Floats) -> None:
-    """``ahead`` goes beyond ``new`` by a part of the step from ``u``, which then becomes ``new``."""
-    for i in range(len(u)):
-        ahead[i] = new[i] + factor * (new[i] - u[i])
-        u[i] = new[i]
+def advance(factor: float, new: Floats, u: Floats, ahead: Floats, y: Floats, inverse: Floats, x: Floats) -> None:
+    """Each row of ``ahead`` goes beyond ``new`` by a part of the step from ``u``, which then becomes ``new``.
+
+    ``x`` becomes y minus the sum of ``ahead`` / s, where ``inverse`` is 1 / s.
+    """
+    x[:] = y
+    for o in range(len(u)):
+        its_new, its_u, its_ahead = new[o], u[o], ahead[o]
+        for i in range(len(y)):
+            moved = its_new[i] + factor * (its_new[i] - its_u[i])
+            its_u[i], its_ahead[i] = its_new[i], moved
+            x[i] -= moved * inverse[i]
 
 
 @njit(cache=True)
-def dual_value(total: Floats, y: Floats, s: Floats) -> float:
-    """sum_i total_i y_i - total_i^2 / (2 s_i)."""
+def dual_value(x: Floats, y: Floats, s: Floats) -> float:
+    """sum_i u_i y_i - u_i^2 / (2 s_i) for u = s (y - x)."""
     value = 0.0
     for i in range(len(y)):
-        value += total[i] * (y[i] - 0.5 * total[i] / s[i])
+        value += 0.5 * s[i] * (y[i] - x[i]) * (y[i] + x[i])
     return value
 
 
 @njit(cache=True)
-def variation(order: Ints, starts: Ints, lam: Floats, x: Floats) -> float:
+def variation(offset: int, lam: Floats, x: Floats) -> float:
     """The sum of lam |x_i - x_j| over all edges of one direction."""
     value = 0.0
-    for c in range(len(starts) - 1):
-        for e in range(starts[c], starts[c + 1] - 1):
-            value += lam[e] * abs(x[order[e]] - x[order[e + 1]])
+    for i in range(len(x) - offset):
+        value += lam[i] * abs(x[i] - x[i + offset])
     return value
 
 
 @njit(cache=True)
-def join_equal(order: Ints, starts: Ints, x: Floats, apart: float, root: Ints) -> None:
+def join_equal(offset: int, edges: Ints, x: Floats, apart: float, root: Ints) -> None:
     """Join the sets of two neighbours that differ by at most ``apart``; ``root`` leads to the first node of a set."""
-    for c in range(len(starts) - 1):
-        for e in range(starts[c], starts[c + 1] - 1):
-            i, j = order[e], order[e + 1]
-            if abs(x[i] - x[j]) > apart:
-                continue
-            while root[i] != i:
-                root[i] = root[root[i]]
-                i = root[i]
-            while root[j] != j:
-                root[j] = root[root[j]]
-                j = root[j]
-            if i < j:
-                root[j] = i
-            else:
-                root[i] = j
+    for e in range(len(x) - offset):
+        i, j = e, e + offset
+        if edges[e] < 0 or abs(x[i] - x[j]) > apart:
+            continue
+        while root[i] != i:
+            root[i] = root[root[i]]
+            i = root[i]
+        while root[j] != j:
+            root[j] = root[root[j]]
+            j = root[j]
+        if i < j:
+            root[j] = i
+        else:
+            root[i] = j
 
 
 @njit(cache=True)
@@ -231,11 +248,11 @@ def average(root: Ints, s: Floats, x: Floats, sums: Floats, sizes: Floats, means
 
 
 @njit(cache=True)
-def flows(order: Ints, starts: Ints, lam: Floats, rest: Floats, q: Floats) -> None:
-    """The multipliers q_e of the edges with K'q = rest on each chain: sums from the start, clipped to [-lam, lam]."""
-    for c in range(len(starts) - 1):
-        total = 0.0
-        for e in range(starts[c], starts[c + 1] - 1):
-            total += rest[order[e]]
-            total = min(max(total, -lam[e]), lam[e])
-            q[e] = total
+def flows(offset: int, edges: Ints, lam: Floats, rest: Floats, q: Floats) -> None:
+    """The multipliers q_i of the edges with K'q = rest on each path: sums from the start, clipped to [-lam, lam]."""
+    for i in range(len(q)):
+        q[i] = 0.0
+    for i in range(len(q)):
+        if edges[i] >= 0:
+            before = q[i - offset] if i >= offset else 0.0
+            q[i] = min(max(before + rest[i], -lam[i]), lam[i])

@@ -15,20 +15,21 @@ MOST_DIRECTIONS = 6
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """Paths that share no node and cover all: nodes in order, the start of each path, and the edge to the next node.
+    """Paths first, first + offset, ... that share no node and cover all: their first nodes, in order, and lengths.
 
-    ``edges[e]`` is the row of K between order[e] and order[e + 1], -1 at the end of a path, and ``signs[e]`` is +1 if
-    this row is (w_order[e] - w_order[e + 1]) times its weight.
+    ``edges[i]`` is the row of K between i and i + offset, -1 at the end of a path, and ``signs[i]`` is +1 if this row
+    is (w_i - w_(i + offset)) times its weight.
     """
 
-    order: np.ndarray
-    starts: np.ndarray
+    offset: int
+    first: np.ndarray
+    lengths: np.ndarray
     edges: np.ndarray
     signs: Array
     sizes: Array
 
     def strengths(self, weights: Array) -> Array:
-        """The strength of each edge for weights of the rows of K; 0 at the end of a path."""
+        """The strength of the edge from each node for weights of the rows of K; 0 at the end of a path."""
         return np.where(self.edges >= 0, weights[self.edges] * self.sizes, 0.0)
 
 
@@ -75,22 +76,22 @@ def _chain(K: Any) -> Paths | None:
         return None
     edges, value = nodes.copy(), np.zeros(n)
     edges[m], value[:m] = -1, values[:, 0]
-    return Paths(nodes, np.array([0, n]), edges, np.sign(value), np.abs(value))
+    return Paths(1, np.array([0]), np.array([n]), edges, np.sign(value), np.abs(value))
 
 
 def _paths(n: int, offset: int, first: np.ndarray, rows: np.ndarray, values: Array) -> Paths | None:
     """The paths over the edges (i, i + offset) for i in ``first``; None if an edge is there twice."""
-    edge = np.full(n, -1, dtype=np.int64)
-    edge[first] = rows
-    if np.count_nonzero(edge >= 0) < len(first):
+    edges, value = np.full(n, -1, dtype=np.int64), np.zeros(n)
+    edges[first], value[first] = rows, values
+    if np.count_nonzero(edges >= 0) < len(first):
         return None
-    # nodes by their remainder, so that i + offset follows i
-    nodes = np.arange(n, dtype=np.int64)
-    order = np.lexsort((nodes // offset, nodes % offset)) if offset > 1 else nodes
-    edges = edge[order]
-    last = edges < 0
-    starts = np.concatenate([[0], np.flatnonzero(last) + 1])
-    value = np.zeros(n)
-    value[first] = values
-    signs = np.sign(value[order])
-    return Paths(order, starts, edges, signs, np.abs(value[order]))
+    # nodes by their remainder, so that i + offset follows i; numbers from n on fill the last row
+    steps = -(-n // offset)
+    last = np.ones(steps * offset, dtype=bool)
+    last[:n] = edges < 0
+    ends = np.flatnonzero(last.reshape(steps, offset).T)
+    starts = np.concatenate([[0], ends[:-1] + 1])
+    begin, lengths = starts // steps + offset * (starts % steps), ends - starts + 1
+    order = np.argsort(begin)
+    order = order[begin[order] < n]  # the first of neighbours in memory are in paths that follow each other
+    return Paths(offset, begin[order], lengths[order], edges, np.sign(value), np.abs(value))

@@ -37,7 +37,7 @@ class Regions:
 
         root = np.arange(len(x))
         for paths in self.function.paths:
-            join_equal(paths.order, paths.starts, x, apart, root)
+            join_equal(paths.offset, paths.edges, x, apart, root)
         means = np.empty_like(x)
         average(root, self.function.s, x, np.empty_like(x), np.empty_like(x), means)
         off = means - self.y

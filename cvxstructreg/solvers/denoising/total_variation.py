@@ -146,7 +146,8 @@ class Denoising:
     def __init__(self, problem: Problem) -> None:
         self.problem, self.parts = problem, problem.normal_form
         self.loss, self.edges = self.parts.score_pieces[0], self.parts.weight_pieces[0]
-        self.s = _curvatures(self.parts)[:, 0]
+        self.s = np.ascontiguousarray(_curvatures(self.parts)[:, 0])
+        self.inverse = 1.0 / self.s
         slope = self.loss.grad(np.zeros(self.parts.shape))
         self.y = -slope / self.s[:, None]
         found = _paths_of(self.edges)
@@ -160,7 +161,7 @@ class Denoising:
     def _even(self, paths: Paths, lam: Array) -> float:
         """lam / s of the edges of a direction if that is the same for all, else -1."""
         largest = float(lam.max(initial=0.0))
-        same = np.count_nonzero(lam == largest) >= len(lam) - (len(paths.starts) - 1)  # the last of a path has none
+        same = np.count_nonzero(lam == largest) >= len(lam) - len(paths.first)  # the last of a path has none
         return largest / float(self.s[0]) if same and np.ptp(self.s) == 0.0 else -1.0
 
     def variation(self, x: Array) -> float:
@@ -168,7 +169,7 @@ class Denoising:
         from cvxstructreg.solvers.denoising.compiled_chain import variation
 
         pairs = zip(self.paths, self.strengths, strict=True)
-        return sum(variation(paths.order, paths.starts, lam, x) for paths, lam in pairs)
+        return sum(variation(paths.offset, lam, x) for paths, lam in pairs)
 
     def value(self, column: int, x: Array) -> float:
         """The objective of one output without L1, apart from a constant."""
@@ -182,8 +183,8 @@ class Denoising:
         q = np.zeros((self.edges.K.shape[0], x.shape[1]))
         for column, parts in enumerate(flows):
             for paths, strengths, u in zip(self.paths, self.strengths, parts, strict=True):
-                along = np.zeros(len(u))
-                summed(paths.order, paths.starts, strengths, u, along)
+                along = np.empty(len(u))
+                summed(paths.offset, paths.edges, strengths, u, along)
                 inner = paths.edges >= 0
                 q[paths.edges[inner], column] = (along * paths.signs)[inner] / paths.sizes[inner]
         absorbed = self.edges.adjoint(q) + self.parts.quadratic_grad(x)
@@ -210,9 +211,9 @@ class Rounds:
     def __init__(self, function: Denoising, column: int) -> None:
         self.function, self.column = function, column
         self.y = np.ascontiguousarray(function.y[:, column])
-        n, count = len(self.y), len(function.paths)
-        self.flows, self.ahead, self.moved = ([np.zeros(n) for _ in range(count)] for _ in range(3))
-        self.x, self.total = np.zeros(n), np.zeros(n)
+        count = len(function.paths)
+        self.flows, self.ahead, self.moved = (np.zeros((count, len(self.y))) for _ in range(3))
+        self.x, self.rest = np.empty_like(self.y), self.y.copy()  # rest: y minus the sum of ahead / s
         self.size, self.bound = 1.0, -np.inf
         self.regions = Regions(function, self.y)
         self.best, self.gap, self.scale = self.x, np.inf, 0.0
@@ -222,18 +223,20 @@ class Rounds:
         from cvxstructreg.solvers.denoising.compiled_chain import advance, denoise_direction, dual_value
 
         function = self.function
-        self.total[:] = 0.0
-        for old in self.ahead:
-            self.total += old
+        self.x, self.rest = self.rest, self.x
         edges = zip(function.paths, function.strengths, function.even, self.ahead, self.moved, strict=True)
         for paths, lam, even, old, new in edges:
-            denoise_direction(paths.order, paths.starts, lam, even, self.y, function.s, self.total, old, new, self.x)
-        bound = float(dual_value(self.total, self.y, function.s))
+            shape = paths.offset, paths.first, paths.lengths
+            denoise_direction(*shape, lam, even, function.s, function.inverse, old, new, self.x)
+        if len(function.paths) == 1:  # the minimiser
+            self.flows = self.moved
+            return
+        bound = float(dual_value(self.x, self.y, function.s))
         if bound < self.bound:
             self.size = 1.0
         following = 0.5 * (1.0 + float(np.sqrt(1.0 + 4.0 * self.size**2)))
-        for new, u, ahead in zip(self.moved, self.flows, self.ahead, strict=True):
-            advance((self.size - 1.0) / following, new, u, ahead)
+        factor = (self.size - 1.0) / following
+        advance(factor, self.moved, self.flows, self.ahead, self.y, function.inverse, self.rest)
         self.size, self.bound = following, bound
 
     def look(self, tol: float) -> bool:
