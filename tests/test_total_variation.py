@@ -8,6 +8,8 @@ import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.certificates.free_directions import free_directions
+from cvxstructreg.certificates.null_point import null_point
+from cvxstructreg.forms.chains import plain_chain
 from cvxstructreg.solvers.denoising import compiled_chain, total_variation
 from cvxstructreg.solvers.denoising.paths import directions
 
@@ -177,3 +179,77 @@ def test_a_ramp_falls_back_to_dynamic_programming():
     y = np.arange(3_000.0)
     solution = denoising(y, 50.0 * csr.FusedLasso(graph_of(grid(3_000), 3_000))).solve(tol=1e-9)
     assert (solution.solver, solution.status) == ("total_variation", "optimal")
+
+
+@pytest.mark.parametrize("kind", ["even", "uneven", "ramp", "huge strength", "constant", "zero", "far from zero"])
+def test_a_long_chain_has_the_same_point_null_point_and_bound_by_fewer_passes(monkeypatch, kind):
+    n = 400
+    rng = np.random.default_rng(5)
+    y = np.repeat(rng.normal(size=n // 20), 20) + 0.3 * rng.normal(size=n)
+    loss, weights, strength = {}, None, 0.4
+    if kind == "uneven":
+        loss, weights = {"sample_weight": rng.uniform(0.1, 3.0, n)}, rng.uniform(0.1, 2.0, n - 1)
+    elif kind == "ramp":
+        y, strength = np.arange(n, dtype=float), 50.0
+    elif kind == "huge strength":
+        strength = 1e4
+    elif kind in ("constant", "zero"):
+        y = np.full(n, 2.0 if kind == "constant" else 0.0)
+    elif kind == "far from zero":
+        y = y + 1e3
+
+    def fresh():
+        return denoising(y, strength * csr.FusedLasso(graph_of(grid(n), n, weights)), **loss)
+
+    general, problem = fresh(), fresh()
+    usual = general.solve(tol=1e-9)
+    assert plain_chain.plain_chain(general.normal_form) is None
+    monkeypatch.setattr(plain_chain, "COMPILE_FROM", 2)
+    solution = problem.solve(tol=1e-9)
+    assert plain_chain.plain_chain(problem.normal_form) is not None
+    assert (solution.solver, solution.status, solution.n_iter) == ("total_variation", usual.status, 1)
+    np.testing.assert_allclose(solution.coef, usual.coef, rtol=0, atol=1e-9 * max(1.0, np.abs(y).max()))
+    assert solution.objective == pytest.approx(usual.objective, rel=1e-12, abs=1e-15)
+    assert solution.certificate.lower_bound <= min(solution.objective, usual.objective)
+    for name in ("objective", "with_intercept", "with_zero_scores"):
+        ours, its = (getattr(null_point(p), name) for p in (problem, general))
+        assert ours == pytest.approx(its, rel=1e-12, abs=1e-12 * null_point(general).with_zero_scores)
+    dual, K = solution.certificate.dual, problem.normal_form.weight_pieces[0].K
+    np.testing.assert_allclose(dual.scores, -(K.T @ dual.terms[1]), rtol=0, atol=1e-9 * max(1.0, np.abs(y).max()))
+    other = csr.certify(general, solution.coef, dual=solution.dual)  # the general way proves the same from this point
+    assert other.lower_bound == pytest.approx(solution.certificate.lower_bound, rel=1e-9, abs=1e-15)
+
+
+def test_the_bound_of_a_long_chain_is_refused_unless_the_dual_point_is_feasible(monkeypatch):
+    monkeypatch.setattr(plain_chain, "COMPILE_FROM", 2)
+    problem = denoising(RNG.normal(size=50), 0.3 * csr.FusedLasso(graph_of(grid(50), 50)))
+    chain = plain_chain.plain_chain(problem.normal_form)
+    x = problem.solve(tol=1e-9).coef
+    u, q = (point[:, 0] for point in chain.dual(x))
+    objective, value, round_off = chain.bounds(x, u, q)
+    assert 0.0 <= round_off < 1e-11
+    assert abs(objective - value) < 1e-11
+    for wrong_u, wrong_q in ((np.nextafter(u, 9.0), q), (u, 1.01 * q), (2.0 * u, 2.0 * q), (np.nan * u, q)):
+        assert chain.bounds(x, wrong_u, wrong_q) is None
+    lower = chain.bounds(x, 0.5 * u, 0.5 * q)  # feasible, but not optimal
+    assert lower[1] < value
+    found = csr.certify(problem, x + 0.1)  # without a dual point
+    assert found.lower_bound <= objective
+    assert found.gap > 0.0
+
+
+def test_subclasses_of_the_squared_loss_are_not_taken_for_it(monkeypatch):
+    class Doubled(csr.Squared):
+        def value(self, z):
+            return 2.0 * super().value(z)
+
+    monkeypatch.setattr(plain_chain, "COMPILE_FROM", 2)
+    y, penalty = RNG.normal(size=10), csr.FusedLasso(graph_of(grid(10), 10))
+    model = csr.Linear(sp.eye_array(10, format="csr"), intercept=False)
+    assert plain_chain.plain_chain(csr.Problem(model, csr.Squared(y) + penalty).normal_form) is not None
+    others = [Doubled(y) + penalty, csr.Squared(y, offset=np.ones(10)) + penalty, csr.Squared(y) + penalty + csr.L1()]
+    others += [csr.Squared(y) + penalty + csr.Ridge(), csr.Squared(y, sample_weight=np.arange(10.0)) + penalty]
+    for objective in others:
+        assert plain_chain.plain_chain(csr.Problem(model, objective).normal_form) is None
+    for other in (csr.Linear(np.eye(10)), csr.Linear(2.0 * np.eye(10), intercept=False)):
+        assert plain_chain.plain_chain(csr.Problem(other, csr.Squared(y) + penalty).normal_form) is None

@@ -15,6 +15,7 @@ import numpy as np
 from cvxstructreg.certificates.free_directions import free_directions, refit
 from cvxstructreg.certificates.row_sums.kept_dual import best_beside, kept_rows, kept_value
 from cvxstructreg.core.loss import Loss, lowest_constants
+from cvxstructreg.forms.chains.plain_chain import PlainChain, plain_chain
 from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
@@ -62,6 +63,8 @@ def null_point(problem: Problem) -> NullPoint:
 
 def _find(problem: Problem) -> NullPoint:
     parts = problem.normal_form
+    if (chain := plain_chain(parts)) is not None:
+        return _of_chain(chain, parts)
     theta, b = np.zeros(parts.shape), np.zeros(parts.n_outputs)
     if parts.separable is not None and parts.separable.bounded:
         theta = np.clip(theta, parts.separable.lower, parts.separable.upper)
@@ -93,6 +96,15 @@ def _find(problem: Problem) -> NullPoint:
             if value > PERFECT * with_intercept:  # otherwise the weights may diverge, and are no good start
                 theta, b = moved, its_b
     return NullPoint(theta, b, value, with_intercept, at_zero)
+
+
+def _of_chain(chain: PlainChain, parts: NormalForm) -> NullPoint:
+    """The null point of a long chain with X = I: the best constant, in two passes."""
+    best, value, at_zero = chain.mean()
+    if not value < at_zero:
+        best, value = 0.0, at_zero
+    start = best if value > PERFECT * at_zero else 0.0
+    return NullPoint(np.full(parts.shape, start), np.zeros(1), value, at_zero, at_zero)
 
 
 def _is_lone_loss(parts: NormalForm) -> bool:

@@ -57,6 +57,8 @@ class Loss(Atom):
     ignores_constants: ClassVar[bool] = False
     #: Whether the second derivative is the same everywhere.
     has_constant_curvature: ClassVar[bool] = False
+    #: Whether the loss is 1/2 sum_i s_i (f_i - y_i)^2 with its own y and sample weights; not inherited by subclasses.
+    has_squared_residuals: ClassVar[bool] = False
     #: Whether the second derivative jumps at some scores, as that of the squared hinge at the margin.
     has_curvature_jumps: ClassVar[bool] = False
     #: The class of the same loss without offset; None for a class without offset.

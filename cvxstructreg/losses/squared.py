@@ -33,6 +33,7 @@ class Squared(ResidualLoss):
     formula: ClassVar[str] = "1/2 sum_i s_i (f_i - y_i)^2"
     convention: ClassVar[str] = "summed over rows (not averaged), with the factor 1/2"
     has_constant_curvature: ClassVar[bool] = True
+    has_squared_residuals: ClassVar[bool] = True
 
     def expr(self, z: cp.Expression) -> cp.Expression:
         """The definition."""

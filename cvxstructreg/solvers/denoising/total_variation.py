@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.core.loss import Loss
-from cvxstructreg.core.model import Model
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.forms.chains.plain_chain import PlainChain, is_identity, plain_chain
 from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
@@ -89,6 +89,8 @@ class Differences(Need):
     def missing(self, problem: Problem) -> str | None:
         """Other terms, or edges that are no paths."""
         parts = problem.normal_form
+        if plain_chain(parts) is not None:
+            return None
         piece = parts.weight_pieces[0] if len(parts.weight_pieces) == 1 else None
         absolute = piece is not None and piece.atom.can("separable") and not piece.atom.separable().bounded
         if piece is None or not absolute or not sp.issparse(piece.K) or _paths_of(piece) is None:
@@ -103,23 +105,6 @@ class Differences(Need):
         if part.bounded or np.ptp(part.weights) > 0 or np.ptp(_curvatures(parts)) > 0:
             return "L1 is supported only with equal weights, equal sample weights and no bounds"
         return None
-
-
-def is_identity(model: Model) -> bool:
-    """Whether the design matrix is the identity; kept with the model."""
-    known = model.__dict__
-    if "_is_identity" not in known:
-        X: Any = model.design
-        n, d = X.shape
-        if n != d:
-            known["_is_identity"] = False
-        elif sp.issparse(X):
-            X = X.tocsr()
-            diagonal = X.nnz == n and np.array_equal(X.indices, np.arange(n)) and np.all(np.diff(X.indptr) == 1)
-            known["_is_identity"] = bool(diagonal and np.all(X.data == 1.0))
-        else:
-            known["_is_identity"] = bool(np.all(np.diagonal(X) == 1.0) and np.count_nonzero(X) == n)
-    return bool(known["_is_identity"])
 
 
 def _paths_of(piece: Piece) -> list[Paths] | None:
@@ -252,6 +237,10 @@ class Rounds:
 
 def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
     """Minimise over the edges of one direction after the other."""
+    chain = plain_chain(problem.normal_form)
+    if chain is not None:
+        yield _solved(problem, chain)
+        return
     function = Denoising(problem)
     outputs = [Rounds(function, column) for column in range(problem.n_outputs)]
     several = len(function.paths) > 1
@@ -264,7 +253,24 @@ def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
         last = not several or count == MOST_LOOKS
         if all(near) or last or count % SHOWN == 0 or count in EARLY:
             weights = [rounds.best if several else rounds.x for rounds in outputs]
-            yield function.iterate(weights, [rounds.flows for rounds in outputs], tol, last)
+            yield function.iterate(weights, [list(rounds.flows) for rounds in outputs], tol, last)
+
+
+def _solved(problem: Problem, chain: PlainChain) -> Iterate:
+    """The minimiser of a long chain, with its dual point."""
+    from cvxstructreg.solvers.denoising.compiled_chain import denoise_even_chain, denoise_row
+
+    n = len(chain.y)
+    even = float(chain.lam[0] / chain.s[0]) if chain.s.size == chain.lam.size == 1 else -1.0
+    x = np.empty((n, 1))
+    if null_point(problem).objective == 0.0:
+        x[:] = chain.y[0]
+    elif even < 0.0 or not denoise_even_chain(chain.y, even, x[:, 0]):
+        s, lam = np.broadcast_to(chain.s, (n,)).copy(), np.broadcast_to(chain.lam, (n - 1,)).copy()
+        denoise_row(chain.y, -1.0, s, lam, x[:, 0])
+    u, q = chain.dual(x[:, 0])
+    loss, edges = problem.normal_form.pieces
+    return Iterate(x, np.zeros(1), {loss.number: u, edges.number: q}, exhausted=True)
 
 
 NEEDS = (Identity(), SquaredLoss(), OneLoss(), Differences())
