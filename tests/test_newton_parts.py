@@ -1,14 +1,15 @@
 """The general Newton solver: blocks of its matrix, when it is taken, and certificates of a norm beside ridges."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.certificates.certificate import certify_point
-from cvxstructreg.solvers.general import newton_matrix
 from cvxstructreg.solvers.general.dense_system import DenseSystem
-from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian
+from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian, Step
 from cvxstructreg.solvers.general.newton_matrix import ActiveRows, add_row_hessians
 
 RNG = np.random.default_rng(5)
@@ -32,14 +33,26 @@ def test_blocks_of_the_newton_matrix(kind: str) -> None:
     assert np.allclose(H, np.einsum("iab,ij,ik->ajbk", hessians, ROWS, ROWS), atol=1e-12)
 
 
-@pytest.mark.parametrize("many", [1, 100])
-def test_active_rows_are_added_and_subtracted(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The updated matrix equals the product of the rows that are active."""
-    monkeypatch.setattr(newton_matrix, "MANY_ROWS", many)
-    rows = ActiveRows(ROWS)
-    for part in (0.9, 0.8, 0.7, 0.75, 0.2):
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_active_rows_are_added_and_subtracted(order: Any) -> None:
+    """Above the diagonal, the updated matrix equals the product of the rows that are active; below it is zero."""
+    rows = ActiveRows(np.array(ROWS, order=order))
+    for part in (0.9, 0.8, 0.7, 0.75, 0.2, 0.0, 0.5):
         active = RNG.random(30) < part
-        assert np.allclose(rows.of(active), ROWS[active].T @ ROWS[active], atol=1e-12)
+        assert np.allclose(rows.of(active), np.triu(ROWS[active].T @ ROWS[active]), atol=1e-12)
+    assert not rows.of(np.zeros(30, dtype=bool)).any()
+
+
+def test_images_of_a_step_are_added_unless_digits_would_be_lost() -> None:
+    """A point that a step reaches has the images of its weights, up to round-off, even after a step back to zero."""
+    problem = csr.Problem(csr.Linear(ROWS), csr.Hinge(np.arange(30) % 2) + csr.GroupLasso([[0, 1, 2], [2, 3]]))
+    function = AugmentedLagrangian(problem)
+    x, dx = RNG.normal(size=(5, 1)), RNG.normal(size=(5, 1))
+    for s, step in ((0.3, dx), (1.0, 1e-9 - x)):
+        moved = Step(function.at(x), step).moved(s)
+        assert np.array_equal(moved.x, x + s * step)
+        for found, expected in zip(moved.images, function.at(moved.x).images, strict=True):
+            assert np.allclose(found, expected, rtol=1e-10, atol=1e-13)
 
 
 def test_a_singular_newton_matrix_is_restored_and_lifted() -> None:

@@ -34,7 +34,7 @@ def test_steps_equal_those_of_the_dense_matrix(intercept, extra):
     assert isinstance(system, RowSystem) and 0 < len(system.rows) < D / 3 and len(system.V) > 0
     right = RNG.normal(size=(function.size, 1))
     dense = function.dense_system(at)[0]
-    H = dense.H.copy()
+    H = dense.whole
     dx = system.direction(right, typical=1e3)
     assert system.dense is None
     np.testing.assert_allclose(system.product(right), H @ right, atol=1e-10)

@@ -1,4 +1,4 @@
-"""Dense Newton systems: H dx = right by Cholesky's method, in place, regularised as little as possible."""
+"""Dense Newton systems: H dx = right by Cholesky's method, regularised as little as possible."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.linalg
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.blas import dtrsv
+from scipy.linalg.lapack import dpotrf
 
 from cvxstructreg.numerics.arrays import Array
 
@@ -19,14 +20,19 @@ TINY, LONG, SMALL = 1e-12, 1e3, 1e-6
 
 
 class DenseSystem:
-    """A positive semidefinite H in row order; one triangle of it is overwritten by a Cholesky factor."""
+    """A positive semidefinite H in row order, of which only the triangle above the diagonal is read."""
 
     def __init__(self, function: AugmentedLagrangian, H: Array) -> None:
         self.function, self.H = function, H
         self.capacity = np.tile(function.capacity, function.k)
         diagonal = np.einsum("ii->i", H)
         self.diagonal = diagonal + TINY * (diagonal + self.capacity) + np.finfo(float).tiny
-        self.is_factor, self.factor = False, H.T
+        self.factor = H.T
+
+    @property
+    def whole(self) -> Array:
+        """Both triangles of H."""
+        return np.asarray(np.triu(self.H) + np.triu(self.H, 1).T)
 
     def direction(self, right: Array, typical: float) -> Array:
         """H^-1 right, so regularised that no column changes the scores by more than LONG times the typical score."""
@@ -42,17 +48,15 @@ class DenseSystem:
                 raise scipy.linalg.LinAlgError("the Newton matrix has no Cholesky factor")
 
     def _factored(self) -> bool:
-        """Whether there is a Cholesky factor; it takes the place of the triangle of H above the diagonal."""
-        H = self.H
-        if self.is_factor:  # restored from the triangle that was kept
-            kept = np.tril(H, -1)
-            np.add(kept, kept.T, out=H)
-        np.einsum("ii->i", H)[:] = self.diagonal
-        self.is_factor = True
-        self.factor, failed = dpotrf(H.T, lower=1, clean=0, overwrite_a=1)  # H.T is H in Fortran order
+        """Whether there is a Cholesky factor."""
+        memory = self.function.factor_memory
+        np.copyto(memory, self.H)
+        np.einsum("ii->i", memory)[:] = self.diagonal
+        self.factor, failed = dpotrf(memory.T, lower=1, clean=0, overwrite_a=1)  # the transpose is in Fortran order
         return not failed
 
     def solve(self, right: Array) -> Array:
         """H^-1 right by the last factor."""
-        solved, _ = dpotrs(self.factor, right.T.reshape(-1), lower=1)
+        half = dtrsv(self.factor, right.T.reshape(-1), lower=1)
+        solved = dtrsv(self.factor, half, lower=1, trans=1, overwrite_x=1)
         return np.asarray(solved).reshape(self.function.k, -1).T

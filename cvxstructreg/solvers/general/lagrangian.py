@@ -42,6 +42,10 @@ from cvxstructreg.solvers.general.newton_matrix import (
 from cvxstructreg.solvers.general.row_system import applies, row_system
 from cvxstructreg.solvers.general.smooth_terms import SmoothTerm, is_smooth
 
+#: The images of a step are added to those of the point unless these are so many times the sum.
+CANCELLED = 10.0
+Images = tuple[list[Array], list[Array]]
+
 
 @dataclass(eq=False)
 class RoughTerm:
@@ -202,15 +206,31 @@ class AugmentedLagrangian:
         part = self.parts.separable
         return (theta if part is None else np.clip(theta, part.lower, part.upper)), b
 
-    def scale(self, x: Array) -> float:
-        """What gaps are measured against at x; the last x is remembered."""
+    def scale(self, x: Array, scores: Array | None = None) -> float:
+        """What gaps are measured against at x, with its scores if they are known; the last x is remembered."""
         if self._scale is None or self._scale[0] is not x:
-            self._scale = x, objective_scale(self.problem, self.problem.value_at(*self.inside(x)))
+            part = self.parts.separable
+            known = scores if part is None or not part.bounded else None
+            self._scale = x, objective_scale(self.problem, self.problem.value_at(*self.inside(x), scores=known))
         return self._scale[1]
 
-    def at(self, x: Array) -> State:
+    @cached_property
+    def scored(self) -> int | None:
+        """The number of the first rough term whose argument are the scores of all rows."""
+        numbers = (number for number, term in enumerate(self.rough) if term.rows is self.rows and not term.centred)
+        return next(numbers, None)
+
+    def at(self, x: Array, images: Images | None = None) -> State:
         """All that is known at a point."""
-        return State(self, x)
+        return State(self, x, images)
+
+    def images(self, x: Array) -> Images:
+        """The arguments of all smooth terms, and of all others."""
+        return [np.asarray(term.rows @ x) for term in self.smooth], [term.forward(x) for term in self.rough]
+
+    def quadratic_product(self, x: Array) -> Array:
+        """Q x."""
+        return np.asarray(self.quadratic @ x) if self.has_quadratic else np.zeros_like(x)
 
     def newton_matrix(self, state: State) -> tuple[Any, list[Hessians]]:
         """The system for a Newton step, and the Hessians of the rows of smooth terms."""
@@ -229,7 +249,9 @@ class AugmentedLagrangian:
         """The generalised Hessian of L, output by output, as a system; and the Hessians of the rows of smooth terms."""
         D, k = self.size, self.k
         H = self._matrix  # the same memory for every step
-        H[...] = 0.0
+        overwritten = self._overwrites
+        if not overwritten:
+            H[...] = 0.0
         if self.has_quadratic:
             for a in range(k):
                 H[a, :, a, :] = self.quadratic
@@ -238,12 +260,24 @@ class AugmentedLagrangian:
             rows.append(term.hessians(z))
             term.added_to(H, rows[-1])
         for number, (rough, u) in enumerate(zip(self.rough, state.arguments, strict=True)):
-            add_rough(H, rough, u, number == 0 and not self.smooth and not self.has_quadratic)
+            add_rough(H, rough, u, number == 0 and overwritten)
         return DenseSystem(self, H.reshape(D * k, D * k)), rows
+
+    @cached_property
+    def _overwrites(self) -> bool:
+        """Whether the Newton matrix starts as a multiple of the products of the rows at a kink."""
+        if self.smooth or self.has_quadratic or self.k > 1 or not self.rough:
+            return False
+        return self.rough[0].of_scores and isinstance(self.rough[0].dual_set, Intervals)
 
     @cached_property
     def _matrix(self) -> Array:
         return np.zeros((self.k, self.size, self.k, self.size))
+
+    @cached_property
+    def factor_memory(self) -> Array:
+        """Where dense Newton matrices are factorised, one after the other."""
+        return np.empty((self.k * self.size, self.k * self.size))
 
     @cached_property
     def has_quadratic(self) -> bool:
@@ -292,16 +326,21 @@ class AugmentedLagrangian:
 
 
 class State:
-    """A point x with the images, multipliers and gradients of all terms."""
+    """A point x with the images, multipliers and gradients of all terms; images may be known."""
 
-    def __init__(self, function: AugmentedLagrangian, x: Array) -> None:
+    def __init__(self, function: AugmentedLagrangian, x: Array, images: Images | None = None) -> None:
         self.x, self.function = x, function
-        self.smooth_scores = [np.asarray(term.rows @ x) for term in function.smooth]
-        self.images = [term.forward(x) for term in function.rough]
+        self.smooth_scores, self.images = images or function.images(x)
         self.arguments = [term.argument(z) for term, z in zip(function.rough, self.images, strict=True)]
         self.multipliers = [term.dual_set.project(u) for term, u in zip(function.rough, self.arguments, strict=True)]
-        self.quadratic_grad = function.quadratic @ x
+        self.quadratic_grad = function.quadratic_product(x)
         self.smooth_grads = [term.grad(z) for term, z in zip(function.smooth, self.smooth_scores, strict=True)]
+
+    @property
+    def scores(self) -> Array | None:
+        """The scores of all rows, if some term has them as its argument."""
+        number = self.function.scored
+        return None if number is None else self.images[number]
 
     def gradient(self) -> Array:
         """The gradient of L."""
@@ -324,11 +363,27 @@ class Step:
     def __init__(self, at: State, dx: Array) -> None:
         function = at.function
         self.dx, self.at = dx, at
-        self.smooth_scores = [np.asarray(term.rows @ dx) for term in function.smooth]
-        self.images = [term.forward(dx) for term in function.rough]
-        product = function.quadratic @ dx
+        self.smooth_scores, self.images = function.images(dx)
+        product = function.quadratic_product(dx)
         self.quadratic_slope = float(np.vdot(at.quadratic_grad, dx))
         self.quadratic_curvature = float(np.vdot(dx, product))
+
+    @property
+    def scores(self) -> Array | None:
+        """The change of the scores of all rows, if some term has them as its argument."""
+        number = self.at.function.scored
+        return None if number is None else self.images[number]
+
+    def moved(self, s: float) -> State:
+        """The point s times the step ahead, whose images are sums unless that would cost digits."""
+        at, x = self.at, self.at.x + s * self.dx
+        known = []
+        for before, change in ((at.smooth_scores, self.smooth_scores), (at.images, self.images)):
+            known.append([z + s * dz for z, dz in zip(before, change, strict=True)])
+            for z, ahead in zip(before, known[-1], strict=True):
+                if np.max(np.abs(z), initial=0.0) > CANCELLED * np.max(np.abs(ahead), initial=0.0):
+                    return at.function.at(x)
+        return at.function.at(x, (known[0], known[1]))
 
     @cached_property
     def along_intervals(self) -> tuple[Array, Array, Array, Array, Array]:

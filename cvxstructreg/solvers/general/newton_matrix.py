@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dsyrk
 
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.solvers.general.dual_sets import Balls
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 #: Updates of the matrix of active rows before it is computed anew, so that round-off does not build up.
 MOST_UPDATES = 50
-#: Changes of so many rows are added and subtracted one after the other.
-MANY_ROWS = 120
 #: Rows without weight are left out if at least this part of all rows is.
 FEW = 0.9
 #: The time for one pair of columns of a block, in entries of a dense product, and the most pairs, in entries of H.
@@ -32,34 +31,43 @@ EQUAL = 1e-14
 
 
 class ActiveRows:
-    """R'diag(a) R for dense rows R and a of zeros and ones: rows that change are added or subtracted."""
+    """R'diag(a) R for dense rows R and a of zeros and ones: rows that change are added or subtracted in place.
+
+    Only the triangle above the diagonal is kept.
+
+    Examples
+    --------
+    >>> active = ActiveRows(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> active.of(np.array([True, False]))
+    array([[1., 2.],
+           [0., 4.]])
+    """
 
     def __init__(self, rows: Array) -> None:
         self.rows, self.updates = rows, 0
         self.active = np.zeros(len(rows), dtype=bool)
-        self.matrix = np.zeros((rows.shape[1], rows.shape[1]))
+        self.triangle = np.zeros((rows.shape[1], rows.shape[1]), order="F")  # below the diagonal, as LAPACK has it
 
     def of(self, active: NDArray[np.bool_]) -> Array:
-        """The matrix for these active rows, until the next call; it must not be changed."""
+        """The matrix for these active rows, zero below the diagonal, until the next call; it must not be changed."""
         changed = active != self.active
         n_changed = int(np.count_nonzero(changed))
-        if n_changed == 0:
-            return self.matrix
-        if self.updates >= MOST_UPDATES or n_changed >= np.count_nonzero(active):
-            part = self.rows[active]
-            self.matrix, self.updates = part.T @ part, 0
-        else:
+        if n_changed and (self.updates >= MOST_UPDATES or n_changed >= np.count_nonzero(active)):
+            self.updates = 0
+            self.triangle.fill(0.0)
+            self._add(active, 1.0)
+        elif n_changed:
             self.updates += 1
-            if n_changed >= MANY_ROWS:
-                for rows, update in ((changed & active, np.add), (changed & ~active, np.subtract)):
-                    part = self.rows[rows]  # for many rows, a matrix times its transpose takes half the time
-                    update(self.matrix, part.T @ part, out=self.matrix)
-            else:
-                part = self.rows[changed]
-                signs = np.where(active[changed], 1.0, -1.0)
-                np.add(self.matrix, (part * signs[:, None]).T @ part, out=self.matrix)
+            self._add(changed & active, 1.0)
+            self._add(changed & ~active, -1.0)
         self.active = active.copy()
-        return self.matrix
+        return self.triangle.T
+
+    def _add(self, which: NDArray[np.bool_], sign: float) -> None:
+        """Add the products of some rows, times the sign."""
+        part = self.rows[which]
+        if len(part):
+            self.triangle = dsyrk(sign, part.T, beta=1.0, c=self.triangle, lower=1, overwrite_c=1)
 
 
 class SparseRows:
@@ -182,7 +190,10 @@ def add_rough(H: Array, term: RoughTerm, argument: Array, is_first: bool = False
 
 
 def _add_active(H: Array, sigma: float, matrices: list[Array], is_centred: bool) -> None:
-    """Add sigma times the matrix of each output to its block; or, for centred scores, to all blocks by C's rows."""
+    """Add sigma times the matrix of each output, given above the diagonal, to its block above the diagonal of H.
+
+    For centred scores, add them to all blocks by C's rows.
+    """
     if not is_centred:
         for a, matrix in enumerate(matrices):
             H[a, :, a, :] += sigma * matrix
@@ -190,7 +201,8 @@ def _add_active(H: Array, sigma: float, matrices: list[Array], is_centred: bool)
     k, D = H.shape[:2]
     C = np.eye(k) - 1.0 / k
     shares = np.einsum("ab,ac->bca", C, C).reshape(k * k, k)
-    blocks = (sigma * shares) @ np.stack(matrices).reshape(k, D * D)
+    whole = np.stack([matrix + np.triu(matrix, 1).T for matrix in matrices])
+    blocks = (sigma * shares) @ whole.reshape(k, D * D)
     H += blocks.reshape(k, k, D, D).transpose(0, 2, 1, 3)
 
 

@@ -84,15 +84,14 @@ class RowSystem:
             return False
         lifted = self.diagonal + TINY * (self.diagonal + self.function.capacity[:d])
         self.inverse = 1.0 / lifted
-        A = self.rows[:, :d]
-        scaled = A * np.sqrt(self.inverse)
+        A, root = self.rows[:, :d], np.sqrt(self.inverse)
+        scaled, roots = A * root, self.V * root
         S = scaled @ scaled.T
         S[np.diag_indices(len(S))] += 1.0 / self.sigma
         self.S, failed = dpotrf(S.T, lower=1, clean=0, overwrite_a=1) if len(S) else (S, 0)
         if failed:
             return False
-        self.C = self.V @ (self.inverse[:, None] * A.T)  # blocks x rows; the last row stands for the intercept
-        roots = self.V * np.sqrt(self.inverse)
+        self.C = roots @ scaled.T  # blocks x rows; the last row stands for the intercept
         bend = np.eye(len(roots)) - roots @ roots.T
         if self.function.size > d:
             self.C = np.vstack([self.C, np.ones(len(A))])
