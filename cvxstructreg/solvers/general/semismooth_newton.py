@@ -326,7 +326,9 @@ def _dual_points(function: AugmentedLagrangian, at: State, step: Step, rows: lis
         term.complementarity(z + dz, term.dual_set.project(p))
         for term, z, dz, p in zip(function.rough, at.images, step.images, multipliers, strict=True)
     )
-    scores = at.scores if ahead is at.x else None if at.scores is None else at.scores + step.scores
+    scores = at.scores
+    if scores is not None and step.scores is not None and ahead is not at.x:
+        scores = scores + step.scores
     return Found(s * theta, b, dual, multipliers, left, 1.0 - s, function.scale(ahead, scores))
 
 
