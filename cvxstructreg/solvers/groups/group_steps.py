@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 NEWTON_STEPS, CG_STEPS = 20, 150
 #: Step sizes that a line search tries, and the part of the predicted decrease that it requires.
 LENGTHS, SUFFICIENT = 12, 1e-4
+#: A step size that is too long is multiplied by at least, and at most, this.
+SHRINK = (0.1, 0.5)
 #: An exact line search ends at this part of the first slope; its steps are at most so long.
 FLAT, LONGEST = 0.1, 1e4
 #: The range of the damping: the multiple of the diagonal that is added to the Hessian.
@@ -85,16 +87,17 @@ class PlainSteps:
         error = float(np.max(np.abs(least) / self.scale, initial=0.0))
         return Point(w, b, scores, value, least, slope_b, error)
 
-    def below(self, w: Array, b: Array, limit: float, likely: bool) -> Point | None:
-        """The point if its value is within the limit. Unless that is likely, the gradient is left for last."""
+    def below(self, w: Array, b: Array, limit: float, likely: bool) -> Point | float:
+        """The point if its value is within the limit, else the value. Unless likely, the gradient is left for last."""
         sub, scores = self.sub, None
         if not likely:
             scores, unused = sub.scores(w, b), np.zeros_like(w)
             value = sub.loss(scores) + 0.5 * float(sub.quadratic_grad(w) @ w) + float(sub.lam @ np.abs(w))
-            if value + self.compiled.huber(*self.huber, w, unused) > limit:
-                return None
+            value += self.compiled.huber(*self.huber, w, unused)
+            if not value <= limit:
+                return float(value)
         point = self.at(w, b, scores)
-        return point if point.value <= limit else None
+        return point if point.value <= limit else point.value
 
     def slope_along(self, point: Point, step: Array, scores: Array) -> Callable[[float], float]:
         """The derivative at s times a step with these scores, for a problem without L1 term; no products with X."""
@@ -128,6 +131,7 @@ class PlainSteps:
         m = len(free)
         diagonal = np.concatenate([np.where(free, diagonal + added, 1.0), curvature.sum(axis=0) + added_b])
 
+        fixed, some_fixed = ~free, not free.all()
         single = sub.single if accuracy >= ROUGHEST else None
         gram = None if single is None or sub.gram is None else sub.gram.of(curvature, sub.features)
 
@@ -144,7 +148,8 @@ class PlainSteps:
             if sub.parts.weight_forms:
                 out += sub.quadratic_grad(p[:m])
             compiled.subtract_products(*rest, p[:m], out)
-            out[~free] = 0.0
+            if some_fixed:
+                out[fixed] = 0.0
             return np.concatenate([out, sums + added_b * p[m:] if sub.intercept else np.zeros(sub.k)])
 
         downhill = -np.concatenate([np.where(free, point.slope, 0.0), point.slope_b])
@@ -174,10 +179,10 @@ class CompiledSteps:
         slope_b = slope.sum(axis=0) if sub.intercept else np.zeros(1)
         return Point(w, b, scores, sub.loss(scores) + value, least, slope_b, error)
 
-    def below(self, w: Array, b: Array, limit: float, likely: bool) -> Point | None:
-        """The point if its value is within the limit."""
+    def below(self, w: Array, b: Array, limit: float, likely: bool) -> Point | float:
+        """The point if its value is within the limit, else the value."""
         point = self.at(w, b)
-        return point if point.value <= limit else None
+        return point if point.value <= limit else point.value
 
     def direction(self, point: Point, damping: float, accuracy: float) -> tuple[Array, Array]:
         """As in :class:`PlainSteps`, or the minimum of the quadratic model plus the L1 terms."""
@@ -306,7 +311,10 @@ class Newton:
         return self.search(point, step, step_b)
 
     def search(self, point: Point, step: Array, step_b: Array) -> tuple[Point, float]:
-        """The first step size of 1, 1/2, 1/4 ... with sufficient decrease; weights stop at a change of sign."""
+        """A step size of at most 1 with sufficient decrease; weights stop at a change of sign.
+
+        Where one is too long, the next is the minimum of the parabola through its value, within SHRINK parts of it.
+        """
         orthant = np.where(point.w != 0, np.sign(point.w), -np.sign(point.slope))
         length = 1.0
         for _ in range(LENGTHS):
@@ -317,9 +325,10 @@ class Newton:
             gain = float(point.slope @ (w - point.w) + point.slope_b @ (b - point.b))
             limit = point.value + SUFFICIENT * min(gain, 0.0) + 1e-14 * abs(point.value)
             trial = self.steps.below(w, b, limit, length == 1.0)
-            if trial is not None:
+            if isinstance(trial, Point):
                 return trial, length
-            length *= 0.5
+            rise = trial - point.value - gain  # of the objective above its tangent
+            length *= min(max(-0.5 * gain / rise, SHRINK[0]), SHRINK[1]) if gain < 0.0 < rise < np.inf else SHRINK[1]
         return point, 0.0
 
 
