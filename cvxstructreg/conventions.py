@@ -166,7 +166,8 @@ def from_glum(alpha: float, n: float, l1_ratio: float = 0.0) -> dict[str, float]
     """1/n sum_i loss_i + alpha l1_ratio ||w||_1 + alpha (1 - l1_ratio)/2 w'P2w: glum's GeneralizedLinearRegressor.
 
     Returns ``lam1`` and ``lam2`` of the Laplacian elastic nets, where L takes the place of P2 (``normalized=False`` for
-    P2 = graph.laplacian()). Valid for every family: glum's mean of half deviances is that of our losses, see
+    P2 = graph.laplacian()). Without a graph, P2 = I, and :func:`from_mean_loss` gives the strength of ``Ridge``, which
+    has no factor 1/2. Valid for every family: glum's mean of half deviances is that of our losses, see
     :func:`glum_loss`.
 
     Examples

@@ -63,6 +63,15 @@ def test_every_form_of_groups():
         assert [group.tolist() for group in groups] == [[0, 1, 2], [2, 3, 4]]
 
 
+@pytest.mark.parametrize("missing", ["error", "ignore"])
+def test_pairs_of_groups_and_features_name_the_remedy(missing):
+    pairs = [("body", "age"), ("body", "height"), ("heart", "pulse")]
+    with pytest.raises(ValueError, match=r"pairs \(group, feature\).*a dict .* or a data frame"):
+        csr.GroupLassoRegressor(pairs, missing=missing).fit(X, Y)
+    features = [("age", "height"), ("weight", "pulse")]
+    assert csr.GroupLassoRegressor(features, ungrouped="free").fit(X, Y).groups_.n_groups == 2
+
+
 @pytest.mark.parametrize("given", [3, "karate", object()])
 def test_wrong_types_name_the_remedy(given):
     with pytest.raises((TypeError, ValueError), match=r"pairs of features|data frame of edges"):

@@ -73,8 +73,21 @@ def given_groups(groups: Any, count: int, names: tuple[str, ...] | None) -> Grou
             raise ValueError(
                 "groups use names, but X has none: pass a data frame, or feature_names= to fit, or use column numbers"
             )
+        if titles is None:
+            _require_no_pairs(lists, set(names))
         return Groups(lists, names=titles, feature_names=list(dict.fromkeys(members)))
     return Groups(lists, n_features=count, names=titles, feature_names=names)
+
+
+def _require_no_pairs(lists: list[Any], columns: set[str]) -> None:
+    """Refuse pairs (group, feature): as lists of features, each would name a feature that no column has."""
+    if all(len(pair) == 2 and pair[0] not in columns and pair[1] in columns for pair in lists):
+        title, member = lists[0]
+        raise ValueError(
+            f"groups looks like pairs (group, feature), such as ({title!r}, {member!r}), but each entry is read as the "
+            "features of one group; pass a dict from groups to lists of features, or a data frame with the columns "
+            "group and feature"
+        )
 
 
 def _gmt_path(path: Any, what: str, forms: str) -> str:
