@@ -187,3 +187,20 @@ def test_a_perfect_fit_along_a_free_direction_is_not_said_of_the_null_point():
             solution = problem.solve(solver)
         value = problem.value(solution.coef, solution.intercept)
         assert solution.objective == pytest.approx(value, rel=1e-9, abs=1e-20)
+
+
+@pytest.mark.parametrize("sizes", [1.0, np.geomspace(1e-3, 1e2, 20)])
+def test_a_ridge_is_proved_without_eigenvectors(sizes):
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(50, 20)), rng.normal(size=50)
+    problem = csr.Problem(csr.Linear(X, intercept=False), csr.Squared(y) + csr.Ridge(weights=np.full(20, sizes)))
+    solution = problem.solve(tol=1e-9)
+    parts = problem.normal_form
+    assert "quadratic_spectrum" not in vars(parts)
+    optimum = np.linalg.solve(X.T @ X + 2.0 * np.diag(np.full(20, sizes)), X.T @ y)
+    best = problem.value(optimum)
+    assert solution.status == "optimal"
+    assert best * (1.0 - 1e-8) <= solution.certificate.lower_bound <= best * (1.0 + 1e-14)
+    assert csr.certify(problem, optimum).relative_gap < 1e-11
+    far = csr.certify(problem, optimum + 1.0)
+    assert far.lower_bound <= best

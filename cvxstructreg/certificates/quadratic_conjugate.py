@@ -47,7 +47,7 @@ def refined_by(parts: NormalForm) -> Array | None:
 def _refining_diagonal(parts: NormalForm) -> Array | None:
     if parts.separable is not None or parts.weight_pieces or not np.all(parts.ridge > 0):
         return None
-    if all(scaled.form.diagonal is not None for scaled in parts.weight_forms):
+    if parts.is_diagonal:
         return None
     diagonal = sum((x.scale * x.form.main_diagonal for x in parts.weight_forms), np.zeros_like(parts.ridge))
     most = np.count_nonzero(diagonal <= MOST_GRAPH * parts.ridge)

@@ -124,7 +124,7 @@ class WeightDual:
                 taken = self._sum(spread)
                 proofs.append(self._scaled_down(spread, taken, self._stuck(taken)))
         quadratic_only = not self.points and self.parts.separable is None
-        if quadratic_only:
+        if quadratic_only and not (self.parts.is_diagonal and bool(self.ridged.all())):  # there the first is exact
             proofs.append(self._exact_quadratic())
         objective, tol = self.known
         too_large = quadratic_only and stuck.any() and self.parts.model.n_weights > DENSE_LIMIT

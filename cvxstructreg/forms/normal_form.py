@@ -239,6 +239,11 @@ class NormalForm:
         return values, vectors
 
     @cached_property
+    def is_diagonal(self) -> bool:
+        """Whether the quadratic part of the weights is diagonal: then ``ridge`` is its diagonal."""
+        return all(scaled.form.diagonal is not None for scaled in self.weight_forms)
+
+    @cached_property
     def column_norms(self) -> Array:
         """The Euclidean norms of the columns of the design matrix, kept with the model."""
         known = self.model.__dict__
