@@ -239,7 +239,7 @@ def add_product_block(indptr: np.ndarray, indices: np.ndarray, data: Array, scal
 def measured(
     upper: tuple[np.ndarray, np.ndarray, Array], order: np.ndarray, inverse: Array, r: Array, q: Array
 ) -> float:
-    """q = G'r; returns the norm of q. If ``order`` is empty, G is diagonal."""
+    """q = G'r; returns the norm of q."""
     total = 0.0
     for i in range(r.size):
         q[i] = r[i] / inverse[i]
@@ -259,7 +259,7 @@ def conjugate_gradients(
     weights: Array,
     upper: tuple[np.ndarray, np.ndarray, Array],
     lower: tuple[np.ndarray, np.ndarray, Array],
-    order: np.ndarray,
+    order: np.ndarray | None,
     diagonals: tuple[Array, Array, Array],
     centring: Array,
     vectors: Array,
@@ -268,8 +268,8 @@ def conjugate_gradients(
 ) -> bool:
     """Some steps of conjugate gradients with smoothing, as in :class:`NewtonStep`; returns whether to stop.
 
-    The products are :func:`triangular_product`, or :func:`diagonal_product` if ``order`` is empty. All arrays are
-    updated in place:
+    The products are :func:`triangular_product`, or :func:`diagonal_product` if ``order`` is None: then the other is not
+    compiled. All arrays are updated in place:
 
     - ``vectors``: residual r, direction p, step s, smoothed step, smoothed residual, and three rows of scratch space;
     - ``numbers``: steps so far, decrease so far, energy r'r, size of the smoothed residual in the coordinates of the
@@ -280,12 +280,11 @@ def conjugate_gradients(
     r, p, s, average, q, hp = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
     work, inverse = vectors[6:], diagonals[0]
     accuracy, patience, count, least = limits
-    triangular = order.size > 0
     for _ in range(count):
         b = 0.0
         for i in range(p.size):
             b += centring[i] * p[i]
-        if triangular:
+        if order is not None:
             triangular_product(design, weights, upper, lower, order, diagonals, p, b, work, hp)
         else:
             diagonal_product(design, weights, upper, (inverse, diagonals[2]), p, b, work[0], hp)
@@ -306,19 +305,25 @@ def conjugate_gradients(
             s[i] += length * p[i]
             r[i] -= length * hp[i]
             fresh += r[i] * r[i]
-            change = (r[i] if triangular else r[i] / inverse[i]) - q[i]
+            own = r[i]
+            if order is None:
+                own /= inverse[i]
+            change = own - q[i]
             size += change * change
             along += change * q[i]
         share = min(max(-along / size, 0.0), 1.0) if size > 0.0 else 0.0
         ratio, total = fresh / energy, 0.0
         for i in range(p.size):
-            q[i] += share * ((r[i] if triangular else r[i] / inverse[i]) - q[i])
+            own = r[i]
+            if order is None:
+                own /= inverse[i]
+            q[i] += share * (own - q[i])
             total += q[i] * q[i]
             average[i] += share * (s[i] - average[i])
             p[i] = r[i] + ratio * p[i]
         numbers[2] = fresh
         numbers[3] = np.sqrt(total)
-        if triangular:
+        if order is not None:
             numbers[3] *= numbers[4]
             if numbers[3] <= accuracy:
                 numbers[3] = measured(upper, order, inverse, q, hp)

@@ -84,8 +84,7 @@ class Diagonal:
         inverse = self.inverse[:, 0]
         centring = self.curvature.centring(self.pull(self.curvature.centre))
         diagonals = (inverse, inverse, 2.0 * quadratic.weights)
-        order = np.zeros(0, dtype=np.uint32)
-        arguments = (design, self.curvature.rows[:, 0], factor, factor, order, diagonals, centring)
+        arguments = (design, self.curvature.rows[:, 0], factor, factor, None, diagonals, centring)
         return arguments, len(design[1]) + len(factor[1]) + len(inverse)
 
 
