@@ -11,11 +11,9 @@ tolerance and says so.
 
 from __future__ import annotations
 
-import signal
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import cvxpy as cp
@@ -24,6 +22,7 @@ import scipy.sparse as sp
 from measure import Result
 
 import cvxstructreg as csr
+from cvxstructreg.crosscheck.patience import patience
 
 #: CPU seconds for one solve, of ours or of CVXPY.
 LIMIT = 60.0
@@ -82,22 +81,6 @@ def penalties(d: int, strength: float) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def limited() -> Iterator[None]:
-    """Interrupt a solve of ours after ``LIMIT`` CPU seconds; it returns its best point."""
-
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    earlier = signal.signal(signal.SIGPROF, interrupt)
-    signal.setitimer(signal.ITIMER_PROF, LIMIT)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
-        signal.signal(signal.SIGPROF, earlier)
-
-
 def wall_clock_limit(limit: float) -> float:
     """CPU seconds in seconds of the clock, by this process's share of a processor so far."""
     return limit * max(1.0, (time.perf_counter() - BEGAN) / max(time.process_time(), 1e-3))
@@ -116,7 +99,7 @@ def ours(section: str, work: str, make: Make, tol: float, target: str, repeats: 
     for count in range(repeats + 1):
         problem = make()
         began = time.process_time()
-        with warnings.catch_warnings(), limited():
+        with warnings.catch_warnings(), patience(LIMIT, KeyboardInterrupt):  # our solvers return their best point
             warnings.simplefilter("ignore", csr.InaccurateWarning)
             solution = problem.solve(tol=tol)
         times.append(time.process_time() - began)

@@ -21,8 +21,8 @@ class TooSlow(BaseException):
 
 
 @contextmanager
-def patience(seconds: float) -> Iterator[None]:
-    """Raise TooSlow inside the block after this many seconds of CPU time, on systems with interval timers.
+def patience(seconds: float, error: type[BaseException] = TooSlow) -> Iterator[None]:
+    """Raise an error inside the block after this many seconds of CPU time, on systems with interval timers.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def patience(seconds: float) -> Iterator[None]:
         if _compiles(frame):  # compilation must not be interrupted, and its time does not count
             signal.setitimer(signal.ITIMER_PROF, 1.0)
         else:
-            raise TooSlow
+            raise error
 
     before = signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, seconds)
