@@ -93,7 +93,7 @@ def test_wrong_arguments_exit_with_two(arguments, message, capsys):
 
 
 def test_a_disagreement_exits_with_one(monkeypatch, capsys):
-    from cvxstructreg.solvers.general import proximal_gradient
+    from cvxstructreg.solvers.first_order import proximal_gradient
 
     def wrong(problem, start, tol, first_step=1.0):
         from cvxstructreg.solvers.iterate import Iterate
@@ -122,6 +122,6 @@ def test_a_report_reads_well():
     assert report.agrees
     assert "fista refuses: Hinge(3 rows) has no gradient" in str(report)
     assert "<table" in report._repr_html_()
-    general = {"semismooth_newton", "semismooth_cg", "admm"}
+    general = {"interior_point", "semismooth_newton", "semismooth_cg", "admm"}
     assert {row.solver for row in report.rows} == {"cvxpy", "augmented_lagrangian", *general}
     assert len(report.records()) == len(report.rows)

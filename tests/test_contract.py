@@ -13,7 +13,7 @@ from cvxstructreg.core.atom import Atom
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.penalties.blocks import BlockNorms
 from cvxstructreg.penalties.dissimilarity import PairHinge, PairSquaredHinge
-from cvxstructreg.solvers.general import proximal_gradient
+from cvxstructreg.solvers.first_order import proximal_gradient
 from cvxstructreg.testing import check_atom, check_solver
 
 PUBLIC = [

@@ -12,7 +12,8 @@ import pytest
 import cvxstructreg as csr
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers import handover, reference, registry, run
-from cvxstructreg.solvers.general import proximal_gradient, semismooth_newton
+from cvxstructreg.solvers.first_order import proximal_gradient
+from cvxstructreg.solvers.general import interior_point, semismooth_newton
 from cvxstructreg.solvers.iterate import Iterate, Refusal
 from cvxstructreg.solvers.lasso import irls, working_set
 from random_problems import kernel_problem, linear_problem
@@ -21,7 +22,7 @@ from random_problems import kernel_problem, linear_problem
 @pytest.fixture(autouse=True)
 def left_out(monkeypatch):
     """Without the general second-order solvers, to which the problems of these tests are easy."""
-    for solver in (semismooth_newton.SOLVER, semismooth_newton.MATRIX_FREE):
+    for solver in (interior_point.SOLVER, semismooth_newton.SOLVER, semismooth_newton.MATRIX_FREE):
         monkeypatch.setattr(solver, "refusal", lambda problem: Refusal("left out"))
 
 

@@ -10,6 +10,7 @@ import cvxstructreg as csr
 from cvxstructreg.forms.smoothed_hinge import SmoothedHinge
 from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.general import semismooth_newton
+from cvxstructreg.solvers.general.first_penalties import set_penalties
 from cvxstructreg.solvers.general.matrix_free import MatrixFreeLagrangian
 
 RNG = np.random.default_rng(3)
@@ -124,7 +125,7 @@ def test_steps_along_flat_directions_are_kept_short():
     X = sp.csr_array(rng.normal(size=(30, 6)))
     problem = csr.Problem(csr.Linear(X), csr.Multinomial(np.arange(30) % 3) + 0.5 * csr.L1())
     function = MatrixFreeLagrangian(problem)
-    semismooth_newton._set_penalties(function, 1.0)
+    set_penalties(function)
     at = function.at(function.joined(5.0 + rng.normal(size=(6, 3)), np.zeros(3)))
     H, _ = function.newton_matrix(at)
     right, size = -at.gradient(), function.lengths[:, None]

@@ -35,6 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "expressions": BELOW | {"core", "forms", "graphs", "groups", "penalties"},
     "solvers.denoising": SOLVER,
     "cvx": BELOW | {"core", "forms", "certificates", "groups", "losses", "penalties", "expressions"},
+    "solvers.first_order": SOLVER,
     "solvers.general": SOLVER,
     "solvers.smooth": SOLVER,
     "solvers.lasso": SOLVER,
@@ -100,7 +101,7 @@ def test_imports_go_down_only(path):
 
 
 def test_the_table_forbids_what_it_does_not_list():
-    group_newton, admm = (PACKAGE / "solvers" / name for name in ("groups/group_newton.py", "general/admm.py"))
+    group_newton, admm = (PACKAGE / "solvers" / name for name in ("groups/group_newton.py", "first_order/admm.py"))
     assert may_import(group_newton, "cvxstructreg.solvers.lasso.working_set_rounds")
     assert not may_import(admm, "cvxstructreg.solvers.lasso.working_set_rounds")
     assert not may_import(admm, "cvxstructreg.solvers.driver")

@@ -100,7 +100,7 @@ def test_kernel_problems(loss, intercept, power):
 
 
 def test_admm_beyond_the_factorised_size(monkeypatch):
-    from cvxstructreg.solvers.general import admm
+    from cvxstructreg.solvers.first_order import admm
 
     monkeypatch.setattr(admm, "FACTORISE", 2)
     agree(linear_problem(11, "Logistic", "groups", True, True), "admm")

@@ -71,9 +71,9 @@ def test_a_singular_newton_matrix_is_restored_and_lifted() -> None:
 
 
 def test_few_data_with_jumps_go_to_the_dense_newton_method() -> None:
-    """auto takes semismooth_newton for few dense data and the squared hinge or the hinge, and newton otherwise."""
+    """For few dense data, auto takes dense Newton systems for the squared hinge and the hinge, and newton otherwise."""
     X, y = RNG.normal(size=(40, 5)), np.where(np.arange(40) % 2, 1, -1)
-    for loss, expected in ((csr.SquaredHinge(y), "semismooth_newton"), (csr.Hinge(y), "semismooth_newton")):
+    for loss, expected in ((csr.SquaredHinge(y), "semismooth_newton"), (csr.Hinge(y), "interior_point")):
         solution = csr.Problem(csr.Linear(X), loss + csr.Ridge()).solve()
         assert (solution.solver, solution.status) == (expected, "optimal")
         assert "40 x 5 dense data" in solution.solver_choice

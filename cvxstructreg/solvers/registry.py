@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers import reference
 from cvxstructreg.solvers.denoising import banded_differences, block_variation, total_variation
-from cvxstructreg.solvers.general import admm, dual_newton, proximal_gradient, semismooth_newton
+from cvxstructreg.solvers.first_order import admm, proximal_gradient
+from cvxstructreg.solvers.general import dual_newton, interior_point, semismooth_newton
 from cvxstructreg.solvers.groups import group_descent, group_newton, nested_multipliers, sentence_admm
 from cvxstructreg.solvers.kernels import augmented_lagrangian, kernel_cg, warped_kernel
 from cvxstructreg.solvers.lasso import irls, working_set
@@ -52,6 +53,7 @@ _OWN: tuple[Solver, ...] = (
     working_set.SOLVER,
     group_descent.SOLVER,
     group_newton.SOLVER,
+    interior_point.SOLVER,
     semismooth_newton.SOLVER,
     lbfgs.SOLVER,
     irls.SOLVER,

@@ -53,6 +53,27 @@ class DualSets(Need):
 
 
 @dataclass(frozen=True)
+class PiecewiseLinear(DualSets):
+    """Some term is piecewise linear, and every term that is not smooth is."""
+
+    def __str__(self) -> str:
+        return "hinges, absolute values, L1, differences and bounds, beside smooth losses and penalties"
+
+    def missing(self, problem: Problem) -> str | None:
+        """The first other term."""
+        if (missing := super().missing(problem)) is not None:
+            return missing
+        parts, k = problem.normal_form, problem.n_outputs
+        rough = [piece for piece in (*parts.score_pieces, *parts.weight_pieces) if not is_smooth(piece, k)]
+        for piece in rough:
+            if piece.atom.can("blocks"):
+                return f"{piece.source!r} is a norm of groups; {self} are supported"
+        if not rough and parts.separable is None:
+            return "no term is piecewise linear"
+        return None
+
+
+@dataclass(frozen=True)
 class RowsApart(Need):
     """Losses that are sums over rows."""
 

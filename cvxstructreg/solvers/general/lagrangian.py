@@ -58,6 +58,7 @@ class RoughTerm:
     centred: bool  # whether z is centred over the outputs
     q: Array
     sigma: float = 1.0
+    typical: float = 1.0  # size of z
 
     @cached_property
     def active_rows(self) -> list[ActiveRows]:
@@ -248,7 +249,7 @@ class AugmentedLagrangian:
     def dense_system(self, state: State) -> tuple[DenseSystem, list[Hessians]]:
         """The generalised Hessian of L, output by output, as a system; and the Hessians of the rows of smooth terms."""
         D, k = self.size, self.k
-        H = self._matrix  # the same memory for every step
+        H = self.matrix  # the same memory for every step
         overwritten = self._overwrites
         if not overwritten:
             H[...] = 0.0
@@ -271,7 +272,8 @@ class AugmentedLagrangian:
         return self.rough[0].of_scores and isinstance(self.rough[0].dual_set, Intervals)
 
     @cached_property
-    def _matrix(self) -> Array:
+    def matrix(self) -> Array:
+        """Memory for a Newton matrix: outputs, weights, outputs, weights."""
         return np.zeros((self.k, self.size, self.k, self.size))
 
     @cached_property

@@ -18,12 +18,12 @@ from functools import partial
 import numpy as np
 
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.forms.normal_form import Piece
-from cvxstructreg.forms.quadratic_form import squared_columns
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers.general.dense_system import DenseSystem
+from cvxstructreg.solvers.general.excess import excess, into_domain
 from cvxstructreg.solvers.general.few_weights import DualSets, FewWeights, RowsApart
+from cvxstructreg.solvers.general.first_penalties import STEEP, set_penalties
 from cvxstructreg.solvers.general.lagrangian import (
     AugmentedLagrangian,
     LineFunction,
@@ -31,25 +31,22 @@ from cvxstructreg.solvers.general.lagrangian import (
     Step,
 )
 from cvxstructreg.solvers.general.matrix_free import FINE_ACCURACY, MatrixFreeLagrangian, NewtonOperator
-from cvxstructreg.solvers.general.newton_matrix import Hessians, bent, mean_curvature
+from cvxstructreg.solvers.general.newton_matrix import Hessians, bent
 from cvxstructreg.solvers.general.row_system import RowSystem
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.solver import COPIED, Solver
 
 #: Unknowns and numbers in the data up to which dense Newton matrices are made.
 MOST_UNKNOWNS, MOST_ENTRIES = 1_500, 5_000_000
-#: sigma of a loss, in units of its multipliers over its scores. All sigmas grow by GROWTH unless the complementarity
-#: falls by FALL.
-SIGMA_OF_SCORES, GROWTH, FALL = 0.7, 1.5, 0.1
 #: Larger first sigmas, of the loss and of the penalties, if Newton systems have one unknown for each row at a kink and
 #: penalties are STRONG: the mean pull on a weight at zero is at most so many times what they hold. Then few rows are
 #: near their kinks from the start. (Found on hinge, absolute and pinball losses with 1,000 x 500 data and groups.)
 STRONG, SHARP_SCORES, SHARP_WEIGHTS = 4.0, 3.0, 6.0
+#: All sigmas grow by GROWTH unless the complementarity falls by FALL.
+GROWTH, FALL = 1.5, 0.1
 #: A Newton step is the last one if its decrease is this part of the complementarity, or of a tenth of the tolerance.
 #: The part falls if the complementarity after the step is FAR above that before it.
 LAST_STEP, FAR = 0.3, 10.0
-#: A multiple of z - o whose projection is the subgradient there.
-STEEP = 1e12
 #: The line search ends at this part of the first slope; steps are at most so long.
 FLAT, LONGEST = 0.03, 1e4
 #: A slope this many times the first one cannot be that of a convex function.
@@ -85,7 +82,10 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
     if not sigma > 0:
         raise ValueError(f"sigma must be positive, got {sigma}")
     x = function.joined(start.theta, start.b)
-    _set_penalties(function, sigma)
+    pull = set_penalties(function, sigma)
+    if function.by_rows and pull <= STRONG * _held(function):
+        for term in function.rough:
+            term.sigma *= SHARP_SCORES if term.of_scores else SHARP_WEIGHTS
     if not all(np.isfinite(STEEP * term.sigma) for term in function.rough):
         raise ValueError(f"sigma = {sigma:g} makes penalty parameters overflow; choose a number nearer to 1")
     _warm_start(function, start, x)
@@ -109,41 +109,6 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
             if gap > FALL * last and accurate and not outside and term.sigma < limit:
                 term.sigma *= GROWTH
         x, last = ahead, gap
-
-
-def _set_penalties(function: AugmentedLagrangian, factor: float) -> None:
-    """First sigmas: typical multipliers over typical arguments."""
-    rows, k = function.rows, function.k
-    all_squares, n_rows = squared_columns(rows), max(rows.shape[0], 1)
-    squares = all_squares[: function.n_weights]
-    zero = function.at(np.zeros((function.size, k)))
-    pull, curvature = np.zeros((function.size, k)), 0.0
-    for term, u, z in zip(function.smooth, zero.smooth_grads, zero.smooth_scores, strict=True):
-        pull += term.rows.T @ u
-        curvature += mean_curvature(term.hessians(z)) if term.of_scores else 0.0
-    for rough, z in zip(function.rough, zero.images, strict=True):
-        if rough.of_scores:
-            if not z.size:  # no pairs
-                continue
-            size = float(np.mean(np.abs(rough.dual_set.offset))) or 1.0
-            rough.sigma = factor * SIGMA_OF_SCORES * (rough.dual_set.size or 1.0) / size
-            steep = STEEP * (rough.dual_set.size or 1.0) / size
-            pull += rough.adjoint(rough.dual_set.project(steep * (z - rough.dual_set.offset)))
-            curvature += rough.sigma
-    curvature = curvature or 1.0
-    steepness = curvature * float(np.mean(squares)) or 1.0
-    typical = float(np.mean(np.abs(pull[: function.n_weights]))) / steepness or 1.0
-    filled = np.where(all_squares > 0, all_squares, float(np.mean(all_squares)) or 1.0)  # columns of zeros like others
-    function.capacity, function.lengths = curvature * filled, np.sqrt(filled / n_rows)
-    function.typical_score = typical * float(np.sqrt(np.mean(squares) / n_rows))
-    for rough in function.rough:
-        if not rough.of_scores:
-            norm = float(np.sqrt(max(rough.rows.multiply(rough.rows).sum() / max(rough.rows.shape[0], 1), 1e-300)))
-            size = rough.dual_set.size or 0.2 * typical * steepness
-            rough.sigma = factor * size / (typical * norm)
-    if function.by_rows and float(np.mean(np.abs(pull[: function.n_weights]))) <= STRONG * _held(function):
-        for rough in function.rough:
-            rough.sigma *= SHARP_SCORES if rough.of_scores else SHARP_WEIGHTS
 
 
 def _held(function: AugmentedLagrangian) -> float:
@@ -186,7 +151,7 @@ def _minimised(
         step = Step(at, _direction(function, H, -gradient, at.x))
         decrease = -0.5 * float(np.vdot(gradient, step.dx))
         enough = max(at.complementarity(), 0.1 * tol * scale)
-        done = decrease <= part * enough and (function.smooth or _excess(function, gradient, scale) <= enough)
+        done = decrease <= part * enough and (function.smooth or excess(function, gradient, scale) <= enough)
         if done or decrease <= ROUND_OFF * scale or count == MOST_STEPS:
             if isinstance(H, NewtonOperator):  # the dual point needs an accurate step
                 step = Step(at, H.solve(-gradient, FINE_ACCURACY, step.dx))
@@ -223,17 +188,6 @@ def _multipliers(at: State, step: Step) -> list[Array]:
     """p' = p + sigma J K dx."""
     terms = zip(at.function.rough, at.multipliers, at.arguments, step.images, strict=True)
     return [p + term.sigma * term.dual_set.moved(u, dz) for term, p, u, dz in terms]
-
-
-def _excess(function: AugmentedLagrangian, gradient: Array, scale: float) -> float:
-    """What the gradient costs in a certificate: relative to the L1 weights, or squared over the ridge."""
-    slope = np.abs(gradient[: function.n_weights])
-    part = function.parts.separable
-    weights = np.zeros(slope.shape) if part is None else np.broadcast_to(part.weights, slope.shape)
-    ridge = function.parts.ridge[:, None] * np.ones(slope.shape)
-    by_l1 = float(np.max(slope[(weights > 0)] / weights[weights > 0], initial=0.0)) * scale
-    held = (weights == 0) & (ridge > 0)
-    return by_l1 + float(np.sum(slope[held] ** 2 / (4.0 * ridge[held])))
 
 
 def _direction(function: AugmentedLagrangian, H: System, right: Array, x: Array) -> Array:
@@ -321,7 +275,7 @@ def _dual_points(function: AugmentedLagrangian, at: State, step: Step, rows: lis
         if rough.piece is not None:
             dual[rough.piece.number] = rough.dual(rough.dual_set.project(s * p))
     for term in function.smooth:
-        dual[term.piece.number] = _into_domain(term.piece, s * dual[term.piece.number])
+        dual[term.piece.number] = into_domain(term.piece, s * dual[term.piece.number])
     left = sum(
         term.complementarity(z + dz, term.dual_set.project(p))
         for term, z, dz, p in zip(function.rough, at.images, step.images, multipliers, strict=True)
@@ -350,10 +304,6 @@ def _factor_inside(function: AugmentedLagrangian, multipliers: list[Array], dual
                 break
             s *= 1.0 - 1e-3
     return s
-
-
-def _into_domain(piece: Piece, u: Array) -> Array:
-    return u if piece.conj(u) < np.inf else piece.into_domain(u)
 
 
 NEEDS = (DualSets(), FewWeights(MOST_UNKNOWNS, MOST_ENTRIES))
