@@ -9,7 +9,6 @@ and the gradient of the smooth terms, and L has a generalised Hessian, so that N
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -396,6 +395,3 @@ class Step:
         with np.errstate(over="ignore"):
             scaled = np.concatenate([rough[number].sigma * self.images[number].reshape(-1) for number in numbers])
         return u, scaled, dz, *self.at.function.interval_ends
-
-
-LineFunction = Callable[[float], float]

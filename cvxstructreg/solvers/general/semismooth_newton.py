@@ -11,7 +11,7 @@ exactly, whatever the penalties. Certificates of these points therefore need no 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,7 +26,6 @@ from cvxstructreg.solvers.general.few_weights import DualSets, FewWeights, RowsA
 from cvxstructreg.solvers.general.first_penalties import STEEP, set_penalties
 from cvxstructreg.solvers.general.lagrangian import (
     AugmentedLagrangian,
-    LineFunction,
     State,
     Step,
 )
@@ -65,6 +64,7 @@ CORRECTION = 1e-3
 #: A decrease of this part of the objective is round-off.
 ROUND_OFF = 1e-15
 System = DenseSystem | RowSystem | NewtonOperator
+LineFunction = Callable[[float], float]
 
 
 def run(problem: Problem, start: Iterate, tol: float, sigma: float = 1.0) -> Iterator[Iterate]:
