@@ -9,6 +9,7 @@ import cvxstructreg as csr
 from cvxstructreg.core.model import Model
 from cvxstructreg.forms.normal_form import Piece
 from cvxstructreg.solvers import run
+from cvxstructreg.solvers.general import interior_point
 from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian
 from cvxstructreg.solvers.lasso import compiled_coordinate_descent as descent
 from cvxstructreg.solvers.lasso.quadratic_model import QuadraticModel
@@ -60,6 +61,7 @@ class Products:
                     monkeypatch.setattr(owner, name, self._counted(getattr(owner, name)))
         # one for the scores, one for the gradient and one for the step, whatever the matrix itself costs
         monkeypatch.setattr(AugmentedLagrangian, "newton_matrix", self._newton(AugmentedLagrangian.newton_matrix))
+        monkeypatch.setattr(interior_point.Newton, "__init__", self._dense(interior_point.Newton.__init__))
         monkeypatch.setattr(run, "certify_point", self._certified(run.certify_point))
         for name in ("gradient_on", "add_columns", "curvatures", "descend"):
             monkeypatch.setattr(descent, name, self._on_columns(getattr(descent, name)))
@@ -114,6 +116,15 @@ class Products:
             return method(function, state)
 
         return newton_matrix
+
+    def _dense(self, method):
+        """A system of all columns is half a product with each of them; its two right sides and steps are six more."""
+
+        def system(newton, terms, at):
+            self.of_solver += 0.5 * D + 6
+            method(newton, terms, at)
+
+        return system
 
     def _certified(self, function):
         def certify(*args, **kwargs):
