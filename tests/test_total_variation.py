@@ -229,7 +229,14 @@ def test_the_bound_of_a_long_chain_is_refused_unless_the_dual_point_is_feasible(
     objective, value, round_off = chain.bounds(x, u, q)
     assert 0.0 <= round_off < 1e-11
     assert abs(objective - value) < 1e-11
-    for wrong_u, wrong_q in ((np.nextafter(u, 9.0), q), (u, 1.01 * q), (2.0 * u, 2.0 * q), (np.nan * u, q)):
+    for wrong_u, wrong_q in (
+        (np.nextafter(u, 9.0), q),
+        (u, 1.01 * q),
+        (2.0 * u, 2.0 * q),
+        (np.nan * u, q),
+        (u[:-1], q),
+        (u, q[:9]),
+    ):
         assert chain.bounds(x, wrong_u, wrong_q) is None
     lower = chain.bounds(x, 0.5 * u, 0.5 * q)  # feasible, but not optimal
     assert lower[1] < value

@@ -1,7 +1,8 @@
 """Loops over long chains with X = I, compiled: what they are made of, their objective, and their bound.
 
-Sums are made of SHORT numbers each, which are added with a correction of the round-off. So the error of a sum is at
-most SHORT / 2 units of round-off times the sum of absolute values. A single s or lam belongs to all rows or edges.
+Sums are made of SHORT numbers each, which are added with a correction of the round-off. So the error of a sum, with
+that of its terms, is at most SHORT times the precision times the sum of absolute values. A single s or lam belongs to
+all rows or edges.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Ints = np.ndarray[Any, Any]
 Floats = np.ndarray[Any, Any]
 
 #: Numbers that are added without a correction of the round-off.
-SHORT = 32
+SHORT = 16
 
 
 @njit(cache=True)

@@ -56,6 +56,8 @@ class PlainChain:
         from cvxstructreg.forms.chains.compiled_identity import chain_sums
 
         sums = np.zeros((2, 5))
+        if not len(x) == len(u) == len(q) + 1 == len(self.y):  # compiled loops do not check
+            return None
         if not chain_sums(self.s, self.lam, self.y, x, u, q, sums):
             return None
         loss, jumps, cost, size, noise = map(float, sums.sum(axis=0))
