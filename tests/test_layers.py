@@ -42,7 +42,7 @@ ALLOWED: dict[str, set[str]] = {
     "solvers.groups": SOLVER | {"solvers.lasso", "solvers.smooth"},
     "solvers.kernels": SOLVER,
     "solvers.multiclass": SOLVER | {"solvers.kernels"},
-    "solvers.row_blocks": SOLVER | {"row_blocks"},
+    "solvers.row_blocks": SOLVER | {"row_blocks", "solvers.general"},
     "datasets": BELOW | {"core", "graphs", "graphs.builders", "groups"},
     "metrics": BELOW | {"core", "graphs", "groups"},
     "text": BELOW | {"core", "building", "graphs", "graphs.builders", "groups"},

@@ -1,6 +1,7 @@
 """Losses with kinks whose rows stay with the blocks: the optimum of memory, and no vector of rows leaves its block."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,10 +10,14 @@ from test_row_block_scores import PENALTIES, N, Watched, blocks_of, data
 
 import cvxstructreg as csr
 from cvxstructreg.certificates.certificate import certify_point
-from cvxstructreg.certificates.row_sums.kept_dual import kept_rows
+from cvxstructreg.certificates.row_sums.kept_dual import best_beside, kept_rows
 from cvxstructreg.forms.smoothed_kinks import SmoothedRows
 from cvxstructreg.row_blocks.block import LostBlockError
 from cvxstructreg.row_blocks.engine import Engine
+from cvxstructreg.solvers import registry
+from cvxstructreg.solvers.row_blocks import kept_multipliers as row_multipliers
+from cvxstructreg.solvers.row_blocks.small_models import solved_model
+from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
 SMALL, FEW = 60, 5
 
@@ -88,6 +93,7 @@ HARD = {
         [25, 35],
     ),
     "far targets": (lambda X, s, rng: csr.Absolute(1e4 + s) + 0.3 * csr.L1(), [25, 35]),
+    "a perfect fit": (lambda X, s, rng: csr.Absolute(X @ rng.normal(size=FEW) + 0.5) + 1e-3 * csr.L1(), [25, 35]),
     "groups and ridge": (
         lambda X, s, rng: csr.Hinge(np.sign(s)) + 0.2 * csr.Ridge() + 0.5 * csr.GroupLasso([[0, 1, 2], [2, 3, 4]]),
         [25, 35],
@@ -195,3 +201,31 @@ def test_lost_multipliers_are_begun_again(monkeypatch):
     memory, problem = pair(X, csr.Hinge(np.sign(scores)) + 0.5 * csr.L1(), [20, 20, 20], engine=Forgetful())
     found = problem.solve("row_multipliers", sample=0)
     assert problem.model.row_blocks.engine.left < 0 and agree(found, memory.solve())
+
+
+def forgetful(problem, start, tol):
+    """A point with the best multipliers, and then a better point with multipliers next to zero."""
+    *_, last = row_multipliers.run(problem, start, tol, sample=0)
+    rows = kept_rows(problem.normal_form)
+    _, point = best_beside(problem.normal_form, last.theta, last.b, rows.smoothing)
+    rows.smoothing = rows.smoothing.recentred(1e-6, (point.a, point.step), point.states)
+    yield replace(last, theta=1.001 * last.theta, promising=True, exhausted=False)
+    rows.smoothing = rows.smoothed(1e-3)
+    yield replace(last, exhausted=True)
+
+
+def test_the_best_bound_is_kept_when_the_multipliers_change():
+    X, scores, _ = small()
+    _, problem = pair(X, csr.Hinge(np.sign(scores)) + 0.5 * csr.L1(), [20, 20, 20])
+    solver = Solver("forgetful", forgetful, row_multipliers.SOLVER.needs, coordinates=AS_GIVEN, by_passes=True)
+    with registry.register(solver):
+        found = problem.solve("forgetful", tol=1e-6)
+    assert found.status == "optimal" and found.history[0].certificate.relative_gap > 1e-6
+
+
+def test_a_fine_model_with_uneven_curvatures_takes_dense_systems():
+    rng = np.random.default_rng(0)
+    R = rng.normal(size=(40, 40)) * np.logspace(0, -4, 40)
+    model = csr.Problem(csr.Linear(R, False), csr.Squared(R @ rng.normal(size=40)) + 1e-3 * csr.L1())
+    fine, rough = (solved_model(model, accuracy, (np.zeros(40), 0.0)) for accuracy in (1e-11, 1e-3))
+    assert fine.status == "optimal" and fine.solver == "semismooth_newton" != rough.solver

@@ -237,7 +237,6 @@ class Run:
         """Certify a point, and update the best point, the best bound and the best certificate."""
         iterate = found.iterate
         certificate = bounded(taken, iterate.theta, iterate.b, iterate.dual, self.bound, self.tol, sweeps=sweeps)
-        self.own = None
         if certificate.lower_bound > self.bound:
             self.bound, self.prover = certificate.lower_bound, found
             self.own = certificate if taken is self.problem else None
@@ -355,7 +354,7 @@ class Run:
             for part in ROUNDED:
                 rounded = np.where(np.abs(theta) <= part * np.abs(theta).max(), 0.0, theta)
                 if not np.array_equal(rounded, theta) and taken.value_at(rounded, b) <= value:
-                    self.best, self.own = replace(best, iterate=replace(best.iterate, theta=rounded)), None
+                    self.best = replace(best, iterate=replace(best.iterate, theta=rounded))
                     return
 
     def _final_certificate(self, point: Point) -> Certificate:
@@ -366,6 +365,8 @@ class Run:
         certificate = bounded(self.problem, point.theta, point.b, point.dual, tol=self.tol)
         if self.prover is None or self.prover is self.best or certificate.error <= self.tol:
             return certificate
+        if self.own is not None:
+            return tightened(self.problem, certificate, self.own)
         other = lifted(self.problem, self.prover)
         return tightened(self.problem, certificate, bounded(self.problem, other.theta, other.b, other.dual))
 

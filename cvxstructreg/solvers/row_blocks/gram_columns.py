@@ -25,13 +25,13 @@ from cvxstructreg.row_blocks.restriction import restricted
 from cvxstructreg.row_blocks.sampling import loss_of_rows
 from cvxstructreg.row_blocks.surrogate import QuadraticModel, model_of
 from cvxstructreg.runtime import deadline
-from cvxstructreg.runtime.quiet import muted
-from cvxstructreg.solvers.iterate import InaccurateWarning, Iterate
+from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.needs import OneLoss, Outputs, RowBlockModel, ScoresCan
 from cvxstructreg.solvers.row_blocks import sampled_newton
 from cvxstructreg.solvers.row_blocks.column_search import Search, Sparsifies
 from cvxstructreg.solvers.row_blocks.gram_newton import EveryRow
 from cvxstructreg.solvers.row_blocks.sampled_newton import HALVINGS, ROUND_OFF
+from cvxstructreg.solvers.row_blocks.small_models import solved_model
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
 #: The largest working set: the eigenvectors of its matrix must be cheap against a pass.
@@ -81,8 +81,7 @@ def steps(search: Search, chosen: Any, theta: Array, b: Array) -> Iterator[Itera
         new = search.missing(excess, at.theta, at.chosen)[: max(0, MOST - at.chosen.size)]
         R, target = at.model.least_squares()
         small = restricted(problem, at.chosen, R, target)
-        with muted(InaccurateWarning):
-            inner = small.problem.solve(tol=max(LEAST_ACCURACY, sharp * accuracy), warm_start=(at.model.w, 0.0))
+        inner = solved_model(small.problem, max(LEAST_ACCURACY, sharp * accuracy), (at.model.w, 0.0))
         promised = small.problem.value(at.model.w) - inner.certificate.lower_bound
         allowed = tol * objective_scale(problem, at.value)
         close = not new.size and promised <= SMALL_DECREASE * allowed

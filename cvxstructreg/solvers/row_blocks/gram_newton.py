@@ -30,6 +30,7 @@ from cvxstructreg.solvers.needs import Need, OneLoss, Outputs, RowBlockModel, Sc
 from cvxstructreg.solvers.row_blocks import sampled_newton
 from cvxstructreg.solvers.row_blocks.column_search import Search, Sparsifies
 from cvxstructreg.solvers.row_blocks.sampled_newton import HALVINGS, ROUND_OFF
+from cvxstructreg.solvers.row_blocks.small_models import solved_model
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
 #: The most weights: a Gram matrix and its eigenvectors must be cheap against a pass.
@@ -130,8 +131,7 @@ def run(problem: Problem, start: Iterate, tol: float, sample: int = SAMPLE) -> I
         small = model.problem(problem)
         warm = theta[:, 0] if inner is None else inner.coef
         accuracy = max(LEAST_ACCURACY, sharp * max(OF_TOL * tol, min(1e-3, OF_GAP * error)))
-        with muted(InaccurateWarning):
-            inner = small.solve(tol=accuracy, warm_start=(warm, 0.0))
+        inner = solved_model(small, accuracy, (warm, 0.0))
         w = np.asarray(inner.coef)
         ahead, its_b = w[:, None].copy(), np.array([model.intercept(w)])
         its_z, its_model, its_g, its_h = rounds.visit(ahead, its_b)

@@ -30,8 +30,10 @@ from cvxstructreg.solvers.row_blocks import gram_columns, gram_newton, kept_fist
 from cvxstructreg.solvers.row_blocks.column_search import Search, Sparsifies
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
-#: Sigma is multiplied by SHARPEN unless the misfit falls by FALL (chosen on the five problems of the tests, one seed).
-SHARPEN, FALL = 10.0, 0.1
+#: Sigma is multiplied by SHARPEN unless the misfit falls by FALL (chosen on hinge losses with 10,000 sparse rows).
+SHARPEN, FALL = 3.0, 0.3
+#: Sigma stays if the misfit is at most this part of the tolerance: sharper problems are harder to solve.
+ENOUGH = 0.3
 #: A smooth problem is solved to INNER times the misfit of the previous one, and the first one to FIRST_ACCURACY.
 INNER, FIRST_ACCURACY, FINEST = 0.2, 1e-2, 1e-13
 #: Iterations for one smooth problem (of a solver with cheap steps, and of others), smooth problems, and how often lost
@@ -99,7 +101,8 @@ def run(problem: Problem, start: Iterate, tol: float, sample: int = 20_000) -> I
             scale = objective_scale(problem, value)
             fine = bool(found <= tol * scale and accuracy <= tol)
             yield Iterate(at.theta, at.b, at.dual, exhausted=count == MOST_OUTER, promising=fine)
-            sigma = smoothing.sigma * (SHARPEN if found > FALL * gap else 1.0)
+            slow = found > FALL * gap and found > ENOUGH * tol * scale
+            sigma = smoothing.sigma * (SHARPEN if slow else 1.0)
             smoothing = smoothing.recentred(sigma, (point.a, point.step), point.states)
             gap = found
             accuracy = min(accuracy, INNER * gap / scale) if gap > tol * scale else 0.3 * min(accuracy, tol)

@@ -26,10 +26,10 @@ from cvxstructreg.row_blocks.restriction import restricted
 from cvxstructreg.row_blocks.sampling import loss_of_rows
 from cvxstructreg.row_blocks.surrogate import QuadraticModel
 from cvxstructreg.runtime import deadline
-from cvxstructreg.runtime.quiet import muted
-from cvxstructreg.solvers.iterate import InaccurateWarning, Iterate
+from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.row_blocks.column_search import Search
 from cvxstructreg.solvers.row_blocks.judging import judge
+from cvxstructreg.solvers.row_blocks.small_models import solved_model
 
 #: From so many rows on, these steps are used: with fewer rows, a pass is cheap, and all products are made in each one.
 MANY_ROWS = 100_000
@@ -105,8 +105,7 @@ def steps(search: Search, chosen: Any, theta: Array, b: Array) -> Iterator[Itera
         model = at.model(problem.model.intercept)
         R, target = model.least_squares()
         small = restricted(problem, at.chosen, R, target)
-        with muted(InaccurateWarning):
-            inner = small.problem.solve(tol=accuracy, warm_start=(model.w, 0.0), max_iter=MODEL_STEPS)
+        inner = solved_model(small.problem, accuracy, (model.w, 0.0), MODEL_STEPS)
         promised = small.problem.value(model.w) - inner.certificate.lower_bound
         little = promised <= max(tol**2, SMALL_DECREASE) * objective_scale(problem, at.value)
         if promised > STALLED * before:
