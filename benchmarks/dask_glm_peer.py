@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from measure import Result
+from threadpoolctl import threadpool_limits
 
 import cvxstructreg as csr
 
@@ -50,7 +51,8 @@ def _peer(name: str, steps: int, answer: Connection) -> None:
     data, labels = da.from_array(X, chunks=(len(X) // 10, X.shape[1])), da.from_array(y, chunks=len(X) // 10)
     exact = {"abstol": 0.0, "reltol": 0.0} if name == "admm" else {"tol": 0.0}
     common = {"regularizer": "l1", "lamduh": strength, "family": families.Logistic, "max_iter": steps}
-    weights, seconds = cpu(partial(getattr(algorithms, name), data, labels, **common, **exact))
+    with threadpool_limits(1):  # as in this process
+        weights, seconds = cpu(partial(getattr(algorithms, name), data, labels, **common, **exact))
     answer.send((np.asarray(weights), seconds))
 
 
