@@ -105,3 +105,10 @@ def cyclic_list():
 def test_what_is_no_tree_is_refused_with_a_remedy(make, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make()
+
+
+def test_names_that_match_no_node_are_refused():
+    with pytest.raises(ValueError, match="no feature is in the taxonomy: the first feature is 'CAT', the first node"):
+        csr.TreeGroups.from_taxonomy({"cat": "mammal", "dog": "mammal"}, feature_names=["CAT", "DOG"])
+    with pytest.raises(ValueError, match="no feature is in the taxonomy"):
+        csr.TreeGroups.from_taxonomy({}, feature_names=["cat"])

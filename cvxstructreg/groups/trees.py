@@ -152,6 +152,11 @@ class TreeGroups(Groups):
         known = {node for node in above if isinstance(node, int | np.integer)} if names is None else set(names)
         if not known:
             raise TypeError("the nodes of the taxonomy are names; pass feature_names, the names of the features")
+        if names is not None and known.isdisjoint(above):
+            given, node = next(iter(names)), next(iter(above), None)
+            raise ValueError(
+                f"no feature is in the taxonomy: the first feature is {given!r}, the first node {node!r}; write both alike"
+            )
         number = {node: place for place, node in enumerate(_in_order(above))}
         nodes: list[_Node] = [(node, [node] if node in known else [], []) for node in number]
         for child, parent in above.items():
