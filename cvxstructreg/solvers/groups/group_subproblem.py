@@ -26,7 +26,7 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.lazy import cached_property
 from cvxstructreg.solvers.groups.constant_curvature import WeightedGram
-from cvxstructreg.solvers.groups.group_steps import Newton
+from cvxstructreg.solvers.groups.group_steps import Newton, Point
 from cvxstructreg.solvers.groups.single_precision import SingleMatrix
 
 Ints = np.ndarray[Any, Any]
@@ -39,6 +39,8 @@ FIRST = 1e-1
 #: at most FINE_TARGET (without compiled steps, where Newton steps cost more: NARROW_PLAIN), and at least.
 WIDE, NARROW, NARROW_PLAIN, NARROWEST = 1e-2, 1e-4, 1e-3, 1e-7
 FINE_TARGET = 1e-3
+#: The same two if the pull is so strong that nearly all weights join at once.
+WIDE_STRONG, NARROW_STRONG = 1.0, 1e-2
 #: The largest weight is taken to be at least this part of a typical one.
 LEAST_WEIGHT = 0.1
 
@@ -299,6 +301,11 @@ class Widths:
 
     size: float
     relative: float = WIDE
+    narrow: float = NARROW_PLAIN
+
+    def set_strong(self) -> None:
+        """Start nearly as ridge regression, and become narrow later."""
+        self.relative, self.narrow = WIDE_STRONG, NARROW_STRONG
 
     def absolute(self, w: Array) -> float:
         """The width for weights about as large as w."""
@@ -321,12 +328,12 @@ def minimise(
     zero = np.zeros(len(w), dtype=np.uint8)
     least, enough = NARROWEST, min(ease * target, 1.0)
     if target <= FINE_TARGET:
-        widths.relative = min(widths.relative, NARROW if sub.compiled else NARROW_PLAIN)
+        widths.relative = min(widths.relative, NARROW if sub.compiled else widths.narrow)
     for _ in range(MULTIPLIER_STEPS):
         sigma = norms.radii / widths.absolute(w)
         asked = max(tol, 0.5 * enough)
         newton = Newton(sub, sigma, scale)
-        point = newton.solve(newton.steps.at(w, b), asked)
+        point = newton.solve(lower_start(newton, w, b, zero), asked)
         if asked > 0.5 * enough and newton.error(point) <= asked:
             slack = compiled.multipliers(*norms.flat(sigma), point.w, zero, False) / objective
             if slack <= 0.1 * target:  # these multipliers are good enough
@@ -343,6 +350,18 @@ def minimise(
             widths.relative = max(max(0.05, 0.2 * target / slack) * widths.relative, least)
         tol = min(tol, max(0.1 * slack, 0.25 * enough))
     return w, b, rounded(sub, w, b, zero, scale, enough)
+
+
+def lower_start(newton: Newton, w: Array, b: Array, zero: Ints) -> Point:
+    """The point, or that with zeros in place of the marked weights if its value is lower.
+
+    These are small, but no longer beside a smaller width of the Huber functions.
+    """
+    point = newton.steps.at(w, b)
+    if not zero.any():
+        return point
+    other = newton.steps.at(np.where(zero != 0, 0.0, w), b)
+    return other if other.value < point.value else point
 
 
 def rounded(sub: Subproblem, w: Array, b: Array, zero: Ints, scale: Array, allowed: float) -> Array:
