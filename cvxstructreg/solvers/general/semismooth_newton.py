@@ -53,6 +53,9 @@ FALLING = 1.001
 #: Where Newton steps are found by products and some direction has no curvature: the longest step in typical scores, the
 #: first part of the curvature of all rows that is added, growing by 10, and what is kept of it for the next system.
 LONG_BY_PRODUCTS, SMALL_BY_PRODUCTS, KEPT = 1.0, 1e-3, 0.7
+#: Dense Newton matrices beside a piecewise linear loss are in single precision until the complementarity is so small,
+#: in so many augmented Lagrangians at the most, and if their entries and sigmas are in this range.
+SINGLE_GAP, MOST_SINGLE, SINGLE_RANGE = 1e-5, 20, 1e12
 #: Newton steps for one augmented Lagrangian.
 MOST_STEPS = 60
 #: Augmented Lagrangians, each of at most so many Newton steps, and the growth of all sigmas together.
@@ -90,6 +93,7 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
         raise ValueError(f"sigma = {sigma:g} makes penalty parameters overflow; choose a number nearer to 1")
     _warm_start(function, start, x)
     last, most, part = np.inf, [MOST_GROWTH * term.sigma for term in function.rough], LAST_STEP
+    function.single = function.by_rows and _in_single_range(function)
     for count in range(1, MOST_LAGRANGIANS + 1):
         at, step, rows, accurate, H = _minimised(function, x, tol, part)
         ahead = at.x + step.dx if accurate else at.x
@@ -101,6 +105,8 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
         stuck = not function.rough and np.array_equal(ahead, x)  # the next step would be the same
         yield found.iterate(tol, exhausted=stuck or count == MOST_LAGRANGIANS)
         gap = found.complementarity
+        if gap <= max(SINGLE_GAP, 10.0 * tol) * found.scale or count == MOST_SINGLE:
+            function.single = False
         outside = gap <= tol * found.scale < found.outside * found.scale
         if outside or (gap > FALL * last and gap > FAR * at.complementarity()):  # the last step is at fault
             part = max((FALL**2 if outside else FALL) * part, ROUND_OFF)
@@ -109,6 +115,12 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
             if gap > FALL * last and accurate and not outside and term.sigma < limit:
                 term.sigma *= GROWTH
         x, last = ahead, gap
+
+
+def _in_single_range(function: AugmentedLagrangian) -> bool:
+    """Whether the entries of Newton matrices are far from the ends of the range of single precision."""
+    sizes = np.concatenate([function.capacity, [term.sigma for term in function.rough]])
+    return bool(np.all((sizes > 1.0 / SINGLE_RANGE) & (sizes < SINGLE_RANGE)))
 
 
 def _held(function: AugmentedLagrangian) -> float:
