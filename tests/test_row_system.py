@@ -32,7 +32,7 @@ def _system(loss, intercept=True, extra=None):
 @pytest.mark.parametrize("extra", [None, 0.1 * csr.L1()])
 def test_steps_equal_those_of_the_dense_matrix(intercept, extra):
     function, at, system = _system(csr.Absolute(Y), intercept, extra)
-    assert isinstance(system, RowSystem) and 0 < len(system.rows) < D / 3 and system.V.shape[0] > 0
+    assert isinstance(system, RowSystem) and 0 < len(system.rows) < D / 3 and len(system.V) > 0
     right = RNG.normal(size=(function.size, 1))
     dense = function.dense_system(at)[0]
     H = dense.whole
@@ -80,6 +80,15 @@ def test_single_precision_gives_nearly_the_same_step():
     assert function.single
     np.testing.assert_allclose(steps[1], steps[0], rtol=1e-3, atol=1e-3 * np.max(np.abs(steps[0])))
     assert np.any(steps[1] != steps[0])
+
+
+def test_dense_systems_of_single_precision_are_preferred_to_middling_ones_by_rows(monkeypatch):
+    function, at, system = _system(csr.Absolute(Y))
+    function.single = True
+    monkeypatch.setattr(by_rows, "FEW_SINGLE", (len(system.rows) + len(system.V)) / D)
+    assert isinstance(function.newton_matrix(at)[0], RowSystem)
+    monkeypatch.setattr(by_rows, "FEW_SINGLE", (len(system.rows) + len(system.V) - 0.5) / D)
+    assert not isinstance(function.newton_matrix(at)[0], RowSystem)
 
 
 def test_a_matrix_without_factor_ends_single_precision():

@@ -298,16 +298,19 @@ class Step:
         number = self.at.function.scored
         return None if number is None else self.images[number]
 
-    def moved(self, s: float) -> State:
-        """The point s times the step ahead, whose images are sums unless that would cost digits."""
-        at, x = self.at, self.at.x + s * self.dx
-        known = []
+    def images_ahead(self, s: float) -> Images | None:
+        """The images of the point s times the step ahead, by sums; None where that would cost digits."""
+        at, known = self.at, []
         for before, change in ((at.smooth_scores, self.smooth_scores), (at.images, self.images)):
             known.append([z + s * dz for z, dz in zip(before, change, strict=True)])
             for z, ahead in zip(before, known[-1], strict=True):
                 if np.max(np.abs(z), initial=0.0) > CANCELLED * np.max(np.abs(ahead), initial=0.0):
-                    return at.function.at(x)
-        return at.function.at(x, (known[0], known[1]))
+                    return None
+        return known[0], known[1]
+
+    def moved(self, s: float) -> State:
+        """The point s times the step ahead."""
+        return self.at.function.at(self.at.x + s * self.dx, self.images_ahead(s))
 
     @cached_property
     def along_intervals(self) -> tuple[Array, Array, Array, Array, Array]:

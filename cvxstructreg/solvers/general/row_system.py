@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
@@ -25,8 +24,10 @@ if TYPE_CHECKING:
     from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian, State
     from cvxstructreg.solvers.general.rough_term import RoughTerm
 
-#: The most rows at a kink and active blocks, in parts of the weights; and the least number of weights.
+#: The most rows at a kink and active blocks, in parts of the weights; and the least number of weights. The most
+#: of both together where dense matrices are in single precision, which costs half.
 FEW_ROWS, FEW_BLOCKS, LEAST_WEIGHTS = 0.35, 0.5, 50
+FEW_SINGLE = 0.35
 #: A step whose residual is larger than this part of the right side is found by the dense matrix.
 RESIDUAL = 1e-9
 
@@ -48,7 +49,9 @@ def row_system(function: AugmentedLagrangian, state: State) -> RowSystem | None:
     if np.count_nonzero(active) > FEW_ROWS * function.n_weights:
         return None
     system = RowSystem(function, state, function.rough[number], active)
-    return system if system.V.shape[0] <= FEW_BLOCKS * function.n_weights else None
+    if function.single and len(system.rows) + len(system.V) > FEW_SINGLE * function.n_weights:
+        return None
+    return system if len(system.V) <= FEW_BLOCKS * function.n_weights else None
 
 
 class RowSystem:
@@ -58,7 +61,7 @@ class RowSystem:
         self.function, self.state, d = function, state, function.n_weights
         self.sigma, self.rows = loss.sigma, loss.rows[active]
         self.dense: DenseSystem | None = None
-        self.diagonal, columns = np.zeros(d), [sp.csr_array((0, d))]
+        self.diagonal, columns = np.zeros(d), [np.zeros((0, d))]
         for term, u in zip(function.rough, state.arguments, strict=True):
             if term.of_scores:
                 continue
@@ -67,7 +70,7 @@ class RowSystem:
             self.diagonal += np.bincount(term.rows.indices, weights, minlength=d)[:d]
             if isinstance(term.dual_set, Balls) and units is not None:
                 columns.append(_blocks(term, term.dual_set, units[:, 0], d))
-        self.V = sp.csr_array(sp.vstack(columns) if len(columns) > 2 else columns[-1])  # the columns of V, as rows
+        self.V = np.concatenate(columns)  # the columns of V, as rows
 
     def direction(self, right: Array, typical: float) -> Array:
         """H^-1 right; by the dense matrix if that is not accurate, or longer than LONG times the typical score."""
@@ -86,20 +89,18 @@ class RowSystem:
             return False
         lifted = self.diagonal + TINY * (self.diagonal + self.function.capacity[:d])
         self.inverse = 1.0 / lifted
-        A, V = self.rows[:, :d], self.V
-        scaled = A * np.sqrt(self.inverse)
+        A, root = self.rows[:, :d], np.sqrt(self.inverse)
+        scaled, roots = A * root, self.V * root
         S = scaled @ scaled.T
         S[np.diag_indices(len(S))] += 1.0 / self.sigma
         self.S, failed = dpotrf(S.T, lower=1, clean=0, overwrite_a=1) if len(S) else (S, 0)
         if failed:
             return False
-        lengths = sp.csr_array((V.data * self.inverse[V.indices], V.indices, V.indptr), shape=V.shape)
-        blocks, size = V.shape[0], V.shape[0] + self.function.size - d
-        self.C = np.ones((size, len(A)))  # blocks x rows; the last row stands for the intercept
-        self.C[:blocks] = lengths @ A.T
-        bend = np.zeros((size, size))
-        bend[:blocks, :blocks] = np.eye(blocks) - (lengths @ V.T).toarray()
-        if size > blocks:
+        self.C = roots @ scaled.T  # blocks x rows; the last row stands for the intercept
+        bend = np.eye(len(roots)) - roots @ roots.T
+        if self.function.size > d:
+            self.C = np.vstack([self.C, np.ones(len(A))])
+            bend = np.pad(bend, (0, 1))
             bend[-1, -1] = TINY * self.function.capacity[-1]
         self.solved = self._rows_solved(self.C.T)
         self.N: Array
@@ -120,9 +121,8 @@ class RowSystem:
         target = np.concatenate([self.V @ (self.inverse * r), right[d:, 0]]) - self.C @ y
         t = np.asarray(dpotrs(self.N, target, lower=1)[0]) if len(target) else target
         y = y + self.solved @ t
-        blocks = self.V.shape[0]
-        dw = self.inverse * (r - A.T @ y + self.V.T @ t[:blocks])
-        return np.concatenate([dw, t[blocks:]])[:, None]
+        dw = self.inverse * (r - A.T @ y + self.V.T @ t[: len(self.V)])
+        return np.concatenate([dw, t[len(self.V) :]])[:, None]
 
     def product(self, dx: Array) -> Array:
         """H dx, without the regularisation."""
@@ -132,11 +132,11 @@ class RowSystem:
         return out
 
 
-def _blocks(term: RoughTerm, balls: Balls, units: Array, d: int) -> sp.csr_array:
-    """The columns of V for the blocks of a term that are active, as rows."""
+def _blocks(term: RoughTerm, balls: Balls, units: Array, d: int) -> Array:
+    """The columns of V for the blocks of a term that are active."""
     used = np.zeros(len(balls.radii), dtype=bool)
     used[balls.owner[units != 0.0]] = True
-    chosen = used[balls.owner]
+    number, chosen = np.cumsum(used) - 1, used[balls.owner]
     values = np.sqrt(term.sigma) * (term.rows.data * units)[chosen]
-    ends = np.append(0, np.cumsum(np.diff(balls.indptr)[used]))
-    return sp.csr_array((values, term.rows.indices[chosen], ends), shape=(int(used.sum()), d))
+    places = number[balls.owner[chosen]] * d + term.rows.indices[chosen]
+    return np.asarray(np.bincount(places, values, minlength=int(used.sum()) * d), dtype=float).reshape(-1, d)

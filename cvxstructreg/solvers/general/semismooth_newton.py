@@ -26,6 +26,7 @@ from cvxstructreg.solvers.general.few_weights import DualSets, FewWeights, RowsA
 from cvxstructreg.solvers.general.first_penalties import STEEP, set_penalties
 from cvxstructreg.solvers.general.lagrangian import (
     AugmentedLagrangian,
+    Images,
     State,
     Step,
 )
@@ -93,9 +94,10 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
         raise ValueError(f"sigma = {sigma:g} makes penalty parameters overflow; choose a number nearer to 1")
     _warm_start(function, start, x)
     last, most, part = np.inf, [MOST_GROWTH * term.sigma for term in function.rough], LAST_STEP
+    known: Images | None = None
     function.single = function.by_rows and _in_single_range(function)
     for count in range(1, MOST_LAGRANGIANS + 1):
-        at, step, rows, accurate, H = _minimised(function, x, tol, part)
+        at, step, rows, accurate, H = _minimised(function.at(x, known), tol, part)
         ahead = at.x + step.dx if accurate else at.x
         found = _dual_points(function, at, step, rows, ahead)
         if accurate and found.promising(tol) and not isinstance(H, NewtonOperator):
@@ -111,9 +113,11 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
         if outside or (gap > FALL * last and gap > FAR * at.complementarity()):  # the last step is at fault
             part = max((FALL**2 if outside else FALL) * part, ROUND_OFF)
         for term, p, limit in zip(function.rough, found.multipliers, most, strict=True):
-            term.q = term.dual_set.project(p)
+            if not (outside and accurate):  # else a shorter step from here brings the multipliers inside
+                term.q = term.dual_set.project(p)
             if gap > FALL * last and accurate and not outside and term.sigma < limit:
                 term.sigma *= GROWTH
+        known = step.images_ahead(1.0) if accurate else (at.smooth_scores, at.images)
         x, last = ahead, gap
 
 
@@ -146,15 +150,13 @@ def _warm_start(function: AugmentedLagrangian, start: Iterate, x: Array) -> None
                 left[: function.n_weights] -= term.q
 
 
-def _minimised(
-    function: AugmentedLagrangian, x: Array, tol: float, part: float
-) -> tuple[State, Step, list[Hessians], bool, System]:
+def _minimised(at: State, tol: float, part: float) -> tuple[State, Step, list[Hessians], bool, System]:
     """Newton's method on one augmented Lagrangian: the last point, the next step there, whether it is accurate, and H.
 
     The last step decreases the function by at most a part of the complementarity, or of a tenth of the tolerance.
     """
-    at, count = function.at(x), 0
-    scale = function.scale(x, at.scores)
+    function, count = at.function, 0
+    scale = function.scale(at.x, at.scores)
     while True:
         deadline.check()
         count += 1
