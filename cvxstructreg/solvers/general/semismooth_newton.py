@@ -56,7 +56,7 @@ FALLING = 1.001
 LONG_BY_PRODUCTS, SMALL_BY_PRODUCTS, KEPT = 1.0, 1e-3, 0.7
 #: Dense Newton matrices beside a piecewise linear loss are in single precision until the complementarity is so small,
 #: in so many augmented Lagrangians at the most, and if their entries and sigmas are in this range.
-SINGLE_GAP, MOST_SINGLE, SINGLE_RANGE = 1e-5, 20, 1e12
+SINGLE_GAP, MOST_SINGLE, SINGLE_RANGE = 1e-6, 20, 1e12
 #: Newton steps for one augmented Lagrangian.
 MOST_STEPS = 60
 #: Augmented Lagrangians, each of at most so many Newton steps, and the growth of all sigmas together.
@@ -101,13 +101,14 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
         ahead = at.x + step.dx if accurate else at.x
         found = _dual_points(function, at, step, rows, ahead)
         if accurate and found.promising(tol) and not isinstance(H, NewtonOperator):
-            step = _refined(H, at, step, rows)
+            for _ in range(2 if function.single else 1):
+                step = _refined(H, at, step, rows)
             ahead = at.x + step.dx
             found = _dual_points(function, at, step, rows, ahead)
         stuck = not function.rough and np.array_equal(ahead, x)  # the next step would be the same
         yield found.iterate(tol, exhausted=stuck or count == MOST_LAGRANGIANS)
         gap = found.complementarity
-        if gap <= max(SINGLE_GAP, 10.0 * tol) * found.scale or count == MOST_SINGLE:
+        if gap <= max(SINGLE_GAP, tol) * found.scale or count == MOST_SINGLE:
             function.single = False
         outside = gap <= tol * found.scale < found.outside * found.scale
         if outside or (gap > FALL * last and gap > FAR * at.complementarity()):  # the last step is at fault
