@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.solvers.groups import group_newton, group_subproblem
@@ -86,3 +87,22 @@ def test_small_weights_of_zero_groups_start_at_zero_where_that_is_lower():
     every = np.ones_like(marked)
     kept = group_subproblem.lower_start(newton, state.theta.ravel(), state.b, every)
     np.testing.assert_array_equal(kept.w, state.theta.ravel())  # zeros everywhere would be higher
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_of_the_last_features_are_kept_and_all_rows_are_not_copied(sparse):
+    X = np.random.default_rng(0).normal(size=(30, 20))
+    model = csr.Linear(sp.csr_array(X) if sparse else X)
+    parts = csr.Problem(
+        model, csr.Multinomial(np.arange(30) % 3) + csr.GroupLasso(csr.Groups(RANGES, n_features=20))
+    ).normal_form
+    design = group_subproblem.Design(parts)
+    every, some = np.arange(20), np.array([1, 3, 4])
+    assert design.chosen_rows(every).Xt is design.transposed
+    assert design.chosen_rows(every).single is design.single
+    chosen = design.chosen_rows(some)
+    assert design.chosen_rows(some.copy()) is chosen
+    for expected, features in ((X.T[some], some), (X.T, every)):
+        found = design.chosen_rows(features)
+        np.testing.assert_array_equal(sp.csr_array(found.Xt).toarray(), expected)
+        np.testing.assert_allclose(found.squares @ np.ones(30), np.sum(expected**2, axis=1), rtol=1e-5)

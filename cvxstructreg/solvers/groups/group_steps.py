@@ -125,7 +125,7 @@ class PlainSteps:
         position = np.where(free, np.arange(len(free)), -1).astype(np.int32)
         rest = compiled.huber_curvature(*self.huber, point.w, position, identity, 0.0, *sub.norms.memory)
         rest = (*rest[:3], rest[3] * self.radial.agreement(point.w, position))
-        diagonal = identity + sub.quadratic_diagonal + np.asarray(sub.squares @ curvature).ravel()
+        diagonal = identity + sub.quadratic_diagonal + np.asarray(sub.rows.squares @ curvature).ravel()
         compiled.subtract_squares(*rest, diagonal)
         floor = FLOOR * typical_size(diagonal[free])
         added = damping * np.maximum(diagonal, 0.0) + floor

@@ -123,6 +123,20 @@ class Restricted:
         compiled.hand_back(*self.stack, *merged, q, left)
 
 
+class ChosenRows:
+    """Some rows of X', with all that is made from them."""
+
+    def __init__(self, X: Design, features: Ints) -> None:
+        self.features, every = features, len(features) == X.transposed.shape[0]
+        self.Xt: Any = X.transposed if every else X.transposed[features]
+        self.single = X.single if every or X.single is None else X.single.chosen(features)
+
+    @cached_property
+    def squares(self) -> Any:
+        """X'.^2, for the diagonal of X'DX."""
+        return _squares(self.Xt) if self.single is None else self.single.squares()
+
+
 class Design:
     """The matrix X in the formats that the steps need."""
 
@@ -134,6 +148,7 @@ class Design:
         diagonal = all(scaled.form.diagonal is not None for scaled in parts.weight_forms)
         self.compiled = sp.issparse(design) and parts.n_outputs == 1 and self.rows_apart and diagonal
         self._design = design
+        self._last_rows: ChosenRows | None = None
         if self.compiled:
             self._view = design.T  # a view by columns without a copy; kept because creating it takes time
             columns = design.indices.view(np.uint32) if design.indices.dtype == np.int32 else design.indices
@@ -161,6 +176,13 @@ class Design:
         several = self.rows_apart and self._parts.n_outputs > 1
         return WeightedGram(self.transposed) if several and self.single is not None else None
 
+    def chosen_rows(self, features: Ints) -> ChosenRows:
+        """The rows of X' of some features; those of the last features are kept."""
+        if self._last_rows is None or not np.array_equal(self._last_rows.features, features):
+            self._last_rows = None  # free the memory first
+            self._last_rows = ChosenRows(self, features)
+        return self._last_rows
+
     def pull(self, slope: Array) -> Array:
         """X'slope."""
         return np.asarray((self._view if self.compiled else self.transposed) @ slope)
@@ -187,10 +209,9 @@ class Subproblem:
         if X.compiled:
             self.columns = X.chosen_columns(norms.position)
         else:
-            self.Xt = X.transposed[features]
+            self.rows = X.chosen_rows(features)
+            self.Xt, self.single, self.gram = self.rows.Xt, self.rows.single, X.gram
             self.X = self.Xt.T
-            self.single = None if X.single is None else X.single.chosen(features)
-            self.gram = X.gram
 
     def embedded(self, w: Array) -> Array:
         """The weights of all features, d x k."""
@@ -256,11 +277,6 @@ class Subproblem:
                 entries = form.matrix.diagonal() if form.factor is None else _squares(form.factor).sum(axis=0)
                 total += np.repeat(2.0 * scaled.scale * np.asarray(entries).ravel()[self.features], self.k)
         return total
-
-    @cached_property
-    def squares(self) -> Any:
-        """X'.^2, for the diagonal of X'DX."""
-        return _squares(self.Xt) if self.single is None else self.single.squares()
 
     def score_curvature(self, scores: Array) -> Array:
         """The diagonal of the Hessian with respect to the scores, which is the whole Hessian if ``rows_apart``."""
