@@ -47,8 +47,9 @@ class DenseSystem:
                 dx = self.solve(right)
                 if float(np.max(np.abs(dx) * lengths)) <= LONG * typical:
                     return dx
+            else:
+                self.function.single = False  # from the next system on
             self.diagonal += part * self.capacity
-            self.function.single = False  # from the next system on
             part *= 100.0
             if part > 1e6:
                 raise scipy.linalg.LinAlgError("the Newton matrix has no Cholesky factor")
