@@ -168,6 +168,8 @@ def test_compiled_steps_equal_the_plain_ones(patience):
     for name in ("scores", "value", "slope", "slope_b", "error"):
         np.testing.assert_allclose(getattr(point, name), getattr(twin, name), rtol=1e-12, atol=1e-12)
     fast.patience = patience
+    slow.radial.agreement(w, np.arange(12, dtype=np.int32))
+    slow.radial.follow(np.zeros(12), 1.0)  # no group turns: both have the true Hessian
     step, step_b = fast.direction(point, 1e-4, 1e-10)
     assert fast.crosses == (patience > 0)
     if not patience:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import cvxstructreg as csr
+from cvxstructreg.solvers.general import dense_system, semismooth_newton
 from cvxstructreg.solvers.general import row_system as by_rows
 from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian
 from cvxstructreg.solvers.general.row_system import RowSystem
@@ -65,3 +66,51 @@ def test_solutions_are_those_of_the_dense_matrix(loss, monkeypatch):
     dense = csr.Problem(csr.Linear(X), loss + 4.0 * GROUPS).solve("semismooth_newton", tol=1e-8)
     assert found.status == dense.status == "optimal"
     assert abs(found.objective - dense.objective) <= 2e-8 * dense.objective
+
+
+def test_single_precision_gives_nearly_the_same_step():
+    function, at, _ = _system(csr.Absolute(Y))
+    right = RNG.normal(size=(function.size, 1))
+    steps = []
+    for single in (False, True):
+        function.single = single
+        system = function.dense_system(at)[0]
+        assert system.H.dtype == (np.float32 if single else np.float64)
+        steps.append(system.direction(1e-50 * right, typical=1e3))
+    assert function.single
+    np.testing.assert_allclose(steps[1], steps[0], rtol=1e-3, atol=1e-3 * np.max(np.abs(steps[0])))
+    assert np.any(steps[1] != steps[0])
+
+
+def test_dense_systems_of_single_precision_are_preferred_to_middling_ones_by_rows(monkeypatch):
+    function, at, system = _system(csr.Absolute(Y))
+    function.single = True
+    monkeypatch.setattr(by_rows, "FEW_SINGLE", (len(system.rows) + len(system.V)) / D)
+    assert isinstance(function.newton_matrix(at)[0], RowSystem)
+    monkeypatch.setattr(by_rows, "FEW_SINGLE", (len(system.rows) + len(system.V) - 0.5) / D)
+    assert not isinstance(function.newton_matrix(at)[0], RowSystem)
+
+
+def test_a_matrix_without_factor_ends_single_precision():
+    function, at, _ = _system(csr.Absolute(Y))
+    function.single = True
+    system = function.dense_system(at)[0]
+    system.diagonal[0] = -1.0
+    assert np.all(np.isfinite(system.direction(np.ones((function.size, 1)), typical=1e3)))
+    assert not function.single
+
+
+@pytest.mark.parametrize(("unit", "expected"), [(1.0, {"float32", "float64"}), (1e12, {"float64"})])
+def test_systems_are_in_single_precision_far_from_the_solution(monkeypatch, unit, expected):
+    seen = []
+    first = dense_system.DenseSystem.__init__
+    monkeypatch.setattr(
+        dense_system.DenseSystem, "__init__", lambda *args: seen.append(args[2].dtype.name) or first(*args)
+    )
+    monkeypatch.setattr(by_rows, "FEW_ROWS", 0.0)  # dense systems to the end
+    problem = csr.Problem(csr.Linear(unit * X), csr.Absolute(Y) + 4.0 * unit * GROUPS)
+    solution = problem.solve("semismooth_newton", tol=1e-9)
+    assert solution.status == "optimal"
+    assert set(seen) == expected
+    assert seen == sorted(seen)  # never back to single precision
+    assert semismooth_newton.SINGLE_GAP > 1e-9

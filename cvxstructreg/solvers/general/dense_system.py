@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.linalg
-from scipy.linalg.blas import dtrsv
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.blas import dtrsv, strsv
+from scipy.linalg.lapack import dpotrf, spotrf
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.units import power_of_two
 
 if TYPE_CHECKING:
     from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian
 
 #: The Newton matrix is regularised by this part of its diagonal and of the curvature of all rows. Where some direction
 #: has no curvature, steps would be longer than LONG times the typical score: then by larger parts, growing by 100.
-TINY, LONG, SMALL = 1e-12, 1e3, 1e-6
+#: In single precision, TINY_SINGLE instead of TINY.
+TINY, LONG, SMALL, TINY_SINGLE = 1e-12, 1e3, 1e-6, 1e-6
 
 
 class DenseSystem:
@@ -25,8 +27,11 @@ class DenseSystem:
     def __init__(self, function: AugmentedLagrangian, H: Array) -> None:
         self.function, self.H = function, H
         self.capacity = np.tile(function.capacity, function.k)
-        diagonal = np.einsum("ii->i", H)
-        self.diagonal = diagonal + TINY * (diagonal + self.capacity) + np.finfo(float).tiny
+        self.is_single = H.dtype == np.float32
+        diagonal = np.einsum("ii->i", H).astype(float)
+        self.diagonal = (
+            diagonal + (TINY_SINGLE if self.is_single else TINY) * (diagonal + self.capacity) + np.finfo(float).tiny
+        )
         self.factor = H.T
 
     @property
@@ -42,6 +47,8 @@ class DenseSystem:
                 dx = self.solve(right)
                 if float(np.max(np.abs(dx) * lengths)) <= LONG * typical:
                     return dx
+            else:
+                self.function.single = False  # from the next system on
             self.diagonal += part * self.capacity
             part *= 100.0
             if part > 1e6:
@@ -49,14 +56,17 @@ class DenseSystem:
 
     def _factored(self) -> bool:
         """Whether there is a Cholesky factor."""
-        memory = self.function.factor_memory
+        memory = self.function.factor_memory[self.H.dtype.type]
         np.copyto(memory, self.H)
         np.einsum("ii->i", memory)[:] = self.diagonal
-        self.factor, failed = dpotrf(memory.T, lower=1, clean=0, overwrite_a=1)  # the transpose is in Fortran order
+        # the transpose is in Fortran order
+        self.factor, failed = (spotrf if self.is_single else dpotrf)(memory.T, lower=1, clean=0, overwrite_a=1)
         return not failed
 
     def solve(self, right: Array) -> Array:
         """H^-1 right by the last factor."""
-        half = dtrsv(self.factor, right.T.reshape(-1), lower=1)
-        solved = dtrsv(self.factor, half, lower=1, trans=1, overwrite_x=1)
-        return np.asarray(solved).reshape(self.function.k, -1).T
+        unit = power_of_two(float(np.abs(right).max(initial=0.0))) if self.is_single else 1.0
+        by_triangle = strsv if self.is_single else dtrsv
+        half = by_triangle(self.factor, right.T.reshape(-1) / unit, lower=1)
+        solved = by_triangle(self.factor, half, lower=1, trans=1, overwrite_x=1)
+        return unit * np.asarray(solved, dtype=float).reshape(self.function.k, -1).T

@@ -9,7 +9,6 @@ and the gradient of the smooth terms, and L has a generalised Hessian, so that N
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,27 +16,21 @@ import scipy.sparse as sp
 
 from cvxstructreg.certificates.certificate import objective_scale
 from cvxstructreg.core.problem import Problem
-from cvxstructreg.forms.centred_hinge import centred
 from cvxstructreg.forms.normal_form import Piece
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
 from cvxstructreg.solvers.general.dense_system import DenseSystem
 from cvxstructreg.solvers.general.dual_sets import (
-    Balls,
-    DualSet,
     Intervals,
     dual_set_of,
     sets_of_separable,
     without_offset,
 )
 from cvxstructreg.solvers.general.newton_matrix import (
-    ActiveRows,
-    BlockPairs,
     Hessians,
-    SparseRows,
     add_rough,
-    block_pairs,
 )
+from cvxstructreg.solvers.general.rough_term import RoughTerm
 from cvxstructreg.solvers.general.row_system import applies, row_system
 from cvxstructreg.solvers.general.smooth_terms import SmoothTerm, is_smooth
 
@@ -46,85 +39,10 @@ CANCELLED = 10.0
 Images = tuple[list[Array], list[Array]]
 
 
-@dataclass(eq=False)
-class RoughTerm:
-    """A nonsmooth term: its set, its linear map, and the present q and sigma of the augmented Lagrangian."""
-
-    piece: Piece | None  # None: absolute values or bounds of the weights
-    dual_set: DualSet
-    rows: Any  # the matrix of z = rows x: dense for terms of the scores, sparse for those of the weights
-    of_scores: bool
-    centred: bool  # whether z is centred over the outputs
-    q: Array
-    sigma: float = 1.0
-    typical: float = 1.0  # size of z
-
-    @cached_property
-    def active_rows(self) -> list[ActiveRows]:
-        """For a term of the scores, the products of the active rows of each output."""
-        return [ActiveRows(self.rows) for _ in range(self.q.shape[1])]
-
-    @cached_property
-    def sparse_rows(self) -> SparseRows:
-        """For a term of the weights, the products of its rows."""
-        return SparseRows(self.rows)
-
-    @cached_property
-    def block_places(self) -> tuple[np.ndarray, np.ndarray]:
-        """For balls: the row of each entry of K, and the place of its column and block in a table of all of these."""
-        assert isinstance(self.dual_set, Balls)
-        row = np.repeat(np.arange(self.rows.shape[0]), np.diff(self.rows.indptr))
-        return row, self.rows.indices.astype(np.int64) * len(self.dual_set.radii) + self.dual_set.owner[row]
-
-    @cached_property
-    def block_pairs(self) -> BlockPairs | None:
-        """For balls: the pairs of columns in the same block, if these are few."""
-        assert isinstance(self.dual_set, Balls)
-        return block_pairs(self.rows, *self.block_places, len(self.dual_set.radii))
-
-    @cached_property
-    def squares(self) -> Any:
-        """The entries of sparse rows, squared."""
-        return self.rows.multiply(self.rows).tocsr()
-
-    @cached_property
-    def columns(self) -> Any:
-        """The transpose of ``rows``: a view of dense rows, and a matrix stored by rows of its own for sparse ones."""
-        return self.rows.T.tocsr() if sp.issparse(self.rows) else self.rows.T
-
-    def forward(self, x: Array) -> Array:
-        """Z = K x."""
-        z = np.asarray(self.rows @ x)
-        return centred(z) if self.centred else z
-
-    def adjoint(self, p: Array) -> Array:
-        """K'p."""
-        return np.asarray(self.columns @ (centred(p) if self.centred else p))
-
-    def argument(self, z: Array) -> Array:
-        """What is projected: q + sigma (z - o)."""
-        with np.errstate(over="ignore"):  # a step without end is projected like any large number
-            return np.asarray(self.q + self.sigma * (z - self.dual_set.offset))
-
-    def multiplier(self, z: Array) -> Array:
-        """The projection p."""
-        return self.dual_set.project(self.argument(z))
-
-    def complementarity(self, z: Array, p: Array) -> float:
-        """f(z) - <p, z - o>, and |<p, z - o>| for bounds, which z may miss."""
-        products, found = p * (z - self.dual_set.offset), self.dual_set.value(z)
-        if isinstance(self.dual_set, Balls) or self.dual_set.is_bounded:
-            return abs(found - float(products.sum()))
-        finite = self.dual_set.finite
-        return abs(found - float(products[finite].sum())) + float(np.abs(products[~finite]).sum())
-
-    def dual(self, p: Array) -> Array:
-        """The dual point of the piece that the multiplier stands for."""
-        return centred(p) if self.centred else p
-
-
 class AugmentedLagrangian:
     """The terms of a problem with few weights, dense."""
+
+    single = False  # whether dense Newton matrices are in single precision, which is enough far from the solution
 
     def __init__(self, problem: Problem) -> None:
         self.problem, self.parts = problem, problem.normal_form
@@ -248,7 +166,7 @@ class AugmentedLagrangian:
     def dense_system(self, state: State) -> tuple[DenseSystem, list[Hessians]]:
         """The generalised Hessian of L, output by output, as a system; and the Hessians of the rows of smooth terms."""
         D, k = self.size, self.k
-        H = self.matrix  # the same memory for every step
+        H = self.single_matrix if self.single else self.matrix  # the same memory for every step
         overwritten = self._overwrites
         if not overwritten:
             H[...] = 0.0
@@ -271,14 +189,19 @@ class AugmentedLagrangian:
         return self.rough[0].of_scores and isinstance(self.rough[0].dual_set, Intervals)
 
     @cached_property
+    def single_matrix(self) -> Array:
+        """The same in single precision."""
+        return np.zeros((self.k, self.size, self.k, self.size), dtype=np.float32)
+
+    @cached_property
     def matrix(self) -> Array:
         """Memory for a Newton matrix: outputs, weights, outputs, weights."""
         return np.zeros((self.k, self.size, self.k, self.size))
 
     @cached_property
-    def factor_memory(self) -> Array:
-        """Where dense Newton matrices are factorised, one after the other."""
-        return np.empty((self.k * self.size, self.k * self.size))
+    def factor_memory(self) -> dict[type, Array]:
+        """Where dense Newton matrices of each precision are factorised, one after the other."""
+        return {kind: np.empty((self.k * self.size, self.k * self.size), kind) for kind in (np.float32, np.float64)}
 
     @cached_property
     def has_quadratic(self) -> bool:
@@ -375,16 +298,19 @@ class Step:
         number = self.at.function.scored
         return None if number is None else self.images[number]
 
-    def moved(self, s: float) -> State:
-        """The point s times the step ahead, whose images are sums unless that would cost digits."""
-        at, x = self.at, self.at.x + s * self.dx
-        known = []
+    def images_ahead(self, s: float) -> Images | None:
+        """The images of the point s times the step ahead, by sums; None where that would cost digits."""
+        at, known = self.at, []
         for before, change in ((at.smooth_scores, self.smooth_scores), (at.images, self.images)):
             known.append([z + s * dz for z, dz in zip(before, change, strict=True)])
             for z, ahead in zip(before, known[-1], strict=True):
                 if np.max(np.abs(z), initial=0.0) > CANCELLED * np.max(np.abs(ahead), initial=0.0):
-                    return at.function.at(x)
-        return at.function.at(x, (known[0], known[1]))
+                    return None
+        return known[0], known[1]
+
+    def moved(self, s: float) -> State:
+        """The point s times the step ahead."""
+        return self.at.function.at(self.at.x + s * self.dx, self.images_ahead(s))
 
     @cached_property
     def along_intervals(self) -> tuple[Array, Array, Array, Array, Array]:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsyrk
+from scipy.linalg.blas import dsyrk, ssyrk
 
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.solvers.general.dual_sets import Balls
 
 if TYPE_CHECKING:
-    from cvxstructreg.solvers.general.lagrangian import RoughTerm
+    from cvxstructreg.solvers.general.rough_term import RoughTerm
 
 #: Updates of the matrix of active rows before it is computed anew, so that round-off does not build up.
 MOST_UPDATES = 50
@@ -33,7 +33,7 @@ EQUAL = 1e-14
 class ActiveRows:
     """R'diag(a) R for dense rows R and a of zeros and ones: rows that change are added or subtracted in place.
 
-    Only the triangle above the diagonal is kept.
+    Only the triangle above the diagonal is kept, in the precision of R.
 
     Examples
     --------
@@ -46,7 +46,8 @@ class ActiveRows:
     def __init__(self, rows: Array) -> None:
         self.rows, self.updates = rows, 0
         self.active = np.zeros(len(rows), dtype=bool)
-        self.triangle = np.zeros((rows.shape[1], rows.shape[1]), order="F")  # below the diagonal, as LAPACK has it
+        # below the diagonal, as LAPACK has it
+        self.triangle = np.zeros((rows.shape[1], rows.shape[1]), dtype=rows.dtype, order="F")
 
     def of(self, active: NDArray[np.bool_]) -> Array:
         """The matrix for these active rows, zero below the diagonal, until the next call; it must not be changed."""
@@ -67,7 +68,8 @@ class ActiveRows:
         """Add the products of some rows, times the sign."""
         part = self.rows[which]
         if len(part):
-            self.triangle = dsyrk(sign, part.T, beta=1.0, c=self.triangle, lower=1, overwrite_c=1)
+            product = ssyrk if self.triangle.dtype == np.float32 else dsyrk
+            self.triangle = product(sign, part.T, beta=1.0, c=self.triangle, lower=1, overwrite_c=1)
 
 
 class SparseRows:
@@ -176,7 +178,8 @@ def add_rough(H: Array, term: RoughTerm, argument: Array, is_first: bool = False
         add_row_hessians(H, term.rows, (term.sigma * diagonal)[:, :, None] * np.eye(k))
         return
     if term.of_scores:
-        matrices = [active.of(diagonal[:, a] > 0) for a, active in enumerate(term.active_rows)]
+        known = term.single_rows if H.dtype == np.float32 else term.active_rows
+        matrices = [active.of(diagonal[:, a] > 0) for a, active in enumerate(known)]
         if is_first and k == 1:
             np.multiply(matrices[0], term.sigma, out=H[0, :, 0, :])
         else:

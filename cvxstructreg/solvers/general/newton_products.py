@@ -17,7 +17,7 @@ from cvxstructreg.numerics.arrays import Array
 
 if TYPE_CHECKING:
     from cvxstructreg.solvers.general.dual_sets import Balls
-    from cvxstructreg.solvers.general.lagrangian import RoughTerm
+    from cvxstructreg.solvers.general.rough_term import RoughTerm
 
 #: Rows without weight are left out if at least this part of all rows is.
 FEW = 0.8

@@ -21,10 +21,13 @@ from cvxstructreg.solvers.general.dual_sets import Balls, Intervals
 from cvxstructreg.solvers.general.newton_products import is_plain
 
 if TYPE_CHECKING:
-    from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian, RoughTerm, State
+    from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian, State
+    from cvxstructreg.solvers.general.rough_term import RoughTerm
 
-#: The most rows at a kink and active blocks, in parts of the weights; and the least number of weights.
+#: The most rows at a kink and active blocks, in parts of the weights; and the least number of weights. The most
+#: of both together where dense matrices are in single precision, which costs half.
 FEW_ROWS, FEW_BLOCKS, LEAST_WEIGHTS = 0.35, 0.5, 50
+FEW_SINGLE = 0.35
 #: A step whose residual is larger than this part of the right side is found by the dense matrix.
 RESIDUAL = 1e-9
 
@@ -46,6 +49,8 @@ def row_system(function: AugmentedLagrangian, state: State) -> RowSystem | None:
     if np.count_nonzero(active) > FEW_ROWS * function.n_weights:
         return None
     system = RowSystem(function, state, function.rough[number], active)
+    if function.single and len(system.rows) + len(system.V) > FEW_SINGLE * function.n_weights:
+        return None
     return system if len(system.V) <= FEW_BLOCKS * function.n_weights else None
 
 

@@ -26,6 +26,7 @@ from cvxstructreg.solvers.general.few_weights import DualSets, FewWeights, RowsA
 from cvxstructreg.solvers.general.first_penalties import STEEP, set_penalties
 from cvxstructreg.solvers.general.lagrangian import (
     AugmentedLagrangian,
+    Images,
     State,
     Step,
 )
@@ -53,6 +54,9 @@ FALLING = 1.001
 #: Where Newton steps are found by products and some direction has no curvature: the longest step in typical scores, the
 #: first part of the curvature of all rows that is added, growing by 10, and what is kept of it for the next system.
 LONG_BY_PRODUCTS, SMALL_BY_PRODUCTS, KEPT = 1.0, 1e-3, 0.7
+#: Dense Newton matrices beside a piecewise linear loss are in single precision until the complementarity is so small,
+#: in so many augmented Lagrangians at the most, and if their entries and sigmas are in this range.
+SINGLE_GAP, MOST_SINGLE, SINGLE_RANGE = 1e-6, 20, 1e12
 #: Newton steps for one augmented Lagrangian.
 MOST_STEPS = 60
 #: Augmented Lagrangians, each of at most so many Newton steps, and the growth of all sigmas together.
@@ -90,25 +94,38 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
         raise ValueError(f"sigma = {sigma:g} makes penalty parameters overflow; choose a number nearer to 1")
     _warm_start(function, start, x)
     last, most, part = np.inf, [MOST_GROWTH * term.sigma for term in function.rough], LAST_STEP
+    known: Images | None = None
+    function.single = function.by_rows and _in_single_range(function)
     for count in range(1, MOST_LAGRANGIANS + 1):
-        at, step, rows, accurate, H = _minimised(function, x, tol, part)
+        at, step, rows, accurate, H = _minimised(function.at(x, known), tol, part)
         ahead = at.x + step.dx if accurate else at.x
         found = _dual_points(function, at, step, rows, ahead)
         if accurate and found.promising(tol) and not isinstance(H, NewtonOperator):
-            step = _refined(H, at, step, rows)
+            for _ in range(2 if function.single else 1):
+                step = _refined(H, at, step, rows)
             ahead = at.x + step.dx
             found = _dual_points(function, at, step, rows, ahead)
         stuck = not function.rough and np.array_equal(ahead, x)  # the next step would be the same
         yield found.iterate(tol, exhausted=stuck or count == MOST_LAGRANGIANS)
         gap = found.complementarity
+        if gap <= max(SINGLE_GAP, tol) * found.scale or count == MOST_SINGLE:
+            function.single = False
         outside = gap <= tol * found.scale < found.outside * found.scale
         if outside or (gap > FALL * last and gap > FAR * at.complementarity()):  # the last step is at fault
             part = max((FALL**2 if outside else FALL) * part, ROUND_OFF)
         for term, p, limit in zip(function.rough, found.multipliers, most, strict=True):
-            term.q = term.dual_set.project(p)
+            if not (outside and accurate):  # else a shorter step from here brings the multipliers inside
+                term.q = term.dual_set.project(p)
             if gap > FALL * last and accurate and not outside and term.sigma < limit:
                 term.sigma *= GROWTH
+        known = step.images_ahead(1.0) if accurate else (at.smooth_scores, at.images)
         x, last = ahead, gap
+
+
+def _in_single_range(function: AugmentedLagrangian) -> bool:
+    """Whether the entries of Newton matrices are far from the ends of the range of single precision."""
+    sizes = np.concatenate([function.capacity, [term.sigma for term in function.rough]])
+    return bool(np.all((sizes > 1.0 / SINGLE_RANGE) & (sizes < SINGLE_RANGE)))
 
 
 def _held(function: AugmentedLagrangian) -> float:
@@ -134,15 +151,13 @@ def _warm_start(function: AugmentedLagrangian, start: Iterate, x: Array) -> None
                 left[: function.n_weights] -= term.q
 
 
-def _minimised(
-    function: AugmentedLagrangian, x: Array, tol: float, part: float
-) -> tuple[State, Step, list[Hessians], bool, System]:
+def _minimised(at: State, tol: float, part: float) -> tuple[State, Step, list[Hessians], bool, System]:
     """Newton's method on one augmented Lagrangian: the last point, the next step there, whether it is accurate, and H.
 
     The last step decreases the function by at most a part of the complementarity, or of a tenth of the tolerance.
     """
-    at, count = function.at(x), 0
-    scale = function.scale(x, at.scores)
+    function, count = at.function, 0
+    scale = function.scale(at.x, at.scores)
     while True:
         deadline.check()
         count += 1

@@ -183,3 +183,59 @@ def multipliers(
                 if not outside:
                     zero[indices[e]] = 1
     return slack
+
+
+@njit(cache=True)
+def agreement(
+    indptr: Ints,
+    indices: Ints,
+    radii: Floats,
+    sigma: Floats,
+    y: Floats,
+    w: Floats,
+    position: Ints,
+    q: Floats,
+    a: Floats,
+    out: Floats,
+) -> int:
+    """max(0, <q_g, a> / ||a||)^2 for the groups in the list of :func:`huber_curvature`, with a = y_g + sigma_g w_g.
+
+    Returns how many there are, and writes a.
+    """
+    count = 0
+    for g in range(len(radii)):
+        square, along, free = 0.0, 0.0, 0
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+            a[e] = y[e] + sigma[g] * w[indices[e]]
+            square += a[e] ** 2
+            along += q[e] * a[e]
+            free += 1 if position[indices[e]] >= 0 else 0
+        if square > radii[g] ** 2 and free > 1:
+            out[count] = along**2 / square if along > 0.0 else 0.0
+            count += 1
+    return count
+
+
+@njit(cache=True)
+def follow(
+    indptr: Ints, indices: Ints, radii: Floats, sigma: Floats, a: Floats, step: Floats, length: float, q: Floats
+) -> None:
+    """q += length (u + da - q - q <u, da>) in place, then into the unit ball; u and da as in the module on it.
+
+    Inside the ball, u = a / c and da = sigma dw / c, and the last term is missing.
+    """
+    for g in range(len(radii)):
+        square, along = 0.0, 0.0
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+            square += a[e] ** 2
+            along += a[e] * step[indices[e]]
+        unit = max(np.sqrt(square), radii[g])
+        turn = sigma[g] * along / unit**2 if square > radii[g] ** 2 else 0.0
+        size = 0.0
+        for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+            target = (a[e] + sigma[g] * step[indices[e]]) / unit - q[e] * turn
+            q[e] += length * (target - q[e])
+            size += q[e] ** 2
+        if size > 1.0:
+            for e in range(np.uint64(indptr[g]), np.uint64(indptr[g + 1])):
+                q[e] /= np.sqrt(size)

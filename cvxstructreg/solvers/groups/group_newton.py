@@ -48,6 +48,8 @@ SWEEPS = 5
 #: design, whose features cost more: LEAST_DENSE), if the design matrix has more than SMALL entries. Below that, rounds
 #: cost more than features.
 LEAST_GROWTH, LEAST_DENSE, SMALL = 400, 40, 100_000
+#: All of them join a dense design at once if the median of their missing parts is this part of what the penalty holds.
+STRONG = 0.1
 #: More than one sweep is made only if fewer features are missing than this part of the working set.
 FEW_MISSING = 0.05
 #: The sweeps end with one that leaves more than this part of the (squared) excess.
@@ -279,7 +281,9 @@ class _State:
         design = self.parts.model.design
         least_growth = LEAST_GROWTH if sp.issparse(design) else LEAST_DENSE
         room = max(least_growth + shape[0] // 30, int(self.inside.sum()))
-        if len(candidates) > room and design.size > SMALL:
+        if not sp.issparse(design) and np.median(worst) > STRONG:
+            self.widths.set_strong()
+        elif len(candidates) > room and design.size > SMALL:
             # rank by the decrease that a Newton step in the single weight would bring
             gain = missing.reshape(shape).max(axis=1)[candidates] / self.parts.column_norms[candidates]
             candidates = candidates[np.argpartition(-gain, room)[:room]]

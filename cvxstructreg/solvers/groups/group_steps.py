@@ -16,6 +16,7 @@ import scipy.linalg
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.units import power_of_two
 from cvxstructreg.runtime import deadline
+from cvxstructreg.solvers.groups.radial_curvature import RadialCurvature
 from cvxstructreg.solvers.groups.single_precision import ROUGHEST
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class PlainSteps:
 
         self.sub, self.scale, self.compiled = sub, scale, compiled
         self.huber = sub.norms.flat(sigma)
+        self.radial = RadialCurvature(self.huber)
         self.crosses, self.patience = False, PATIENCE
 
     def at(self, w: Array, b: Array, scores: Array | None = None) -> Point:
@@ -122,7 +124,8 @@ class PlainSteps:
         identity = np.zeros_like(point.w)
         position = np.where(free, np.arange(len(free)), -1).astype(np.int32)
         rest = compiled.huber_curvature(*self.huber, point.w, position, identity, 0.0, *sub.norms.memory)
-        diagonal = identity + sub.quadratic_diagonal + np.asarray(sub.squares @ curvature).ravel()
+        rest = (*rest[:3], rest[3] * self.radial.agreement(point.w, position))
+        diagonal = identity + sub.quadratic_diagonal + np.asarray(sub.rows.squares @ curvature).ravel()
         compiled.subtract_squares(*rest, diagonal)
         floor = FLOOR * typical_size(diagonal[free])
         added = damping * np.maximum(diagonal, 0.0) + floor
@@ -288,6 +291,8 @@ class Newton:
             accuracy = min(0.1, max(np.sqrt(error), 0.3 * tol / error))  # no more accurate than tol requires
             step = self.steps.direction(point, self.damping, accuracy)
             point, length = self.exact_search(point, *step) if self.smooth else self.search(point, *step)
+            if isinstance(self.steps, PlainSteps):
+                self.steps.radial.follow(step[0], length)
             if length < 1.0:
                 self.steps.patience *= 4.0
             # the model may be poor if a loss is flat or weights stop at zero: then increase the damping

@@ -26,7 +26,7 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.lazy import cached_property
 from cvxstructreg.solvers.groups.constant_curvature import WeightedGram
-from cvxstructreg.solvers.groups.group_steps import Newton
+from cvxstructreg.solvers.groups.group_steps import Newton, Point
 from cvxstructreg.solvers.groups.single_precision import SingleMatrix
 
 Ints = np.ndarray[Any, Any]
@@ -39,6 +39,8 @@ FIRST = 1e-1
 #: at most FINE_TARGET (without compiled steps, where Newton steps cost more: NARROW_PLAIN), and at least.
 WIDE, NARROW, NARROW_PLAIN, NARROWEST = 1e-2, 1e-4, 1e-3, 1e-7
 FINE_TARGET = 1e-3
+#: The same two if the pull is so strong that nearly all weights join at once.
+WIDE_STRONG, NARROW_STRONG = 1.0, 1e-2
 #: The largest weight is taken to be at least this part of a typical one.
 LEAST_WEIGHT = 0.1
 
@@ -121,6 +123,20 @@ class Restricted:
         compiled.hand_back(*self.stack, *merged, q, left)
 
 
+class ChosenRows:
+    """Some rows of X', with all that is made from them."""
+
+    def __init__(self, X: Design, features: Ints) -> None:
+        self.features, every = features, len(features) == X.transposed.shape[0]
+        self.Xt: Any = X.transposed if every else X.transposed[features]
+        self.single = X.single if every or X.single is None else X.single.chosen(features)
+
+    @cached_property
+    def squares(self) -> Any:
+        """X'.^2, for the diagonal of X'DX."""
+        return _squares(self.Xt) if self.single is None else self.single.squares()
+
+
 class Design:
     """The matrix X in the formats that the steps need."""
 
@@ -132,6 +148,7 @@ class Design:
         diagonal = all(scaled.form.diagonal is not None for scaled in parts.weight_forms)
         self.compiled = sp.issparse(design) and parts.n_outputs == 1 and self.rows_apart and diagonal
         self._design = design
+        self._last_rows: ChosenRows | None = None
         if self.compiled:
             self._view = design.T  # a view by columns without a copy; kept because creating it takes time
             columns = design.indices.view(np.uint32) if design.indices.dtype == np.int32 else design.indices
@@ -159,6 +176,13 @@ class Design:
         several = self.rows_apart and self._parts.n_outputs > 1
         return WeightedGram(self.transposed) if several and self.single is not None else None
 
+    def chosen_rows(self, features: Ints) -> ChosenRows:
+        """The rows of X' of some features; those of the last features are kept."""
+        if self._last_rows is None or not np.array_equal(self._last_rows.features, features):
+            self._last_rows = None  # free the memory first
+            self._last_rows = ChosenRows(self, features)
+        return self._last_rows
+
     def pull(self, slope: Array) -> Array:
         """X'slope."""
         return np.asarray((self._view if self.compiled else self.transposed) @ slope)
@@ -185,10 +209,9 @@ class Subproblem:
         if X.compiled:
             self.columns = X.chosen_columns(norms.position)
         else:
-            self.Xt = X.transposed[features]
+            self.rows = X.chosen_rows(features)
+            self.Xt, self.single, self.gram = self.rows.Xt, self.rows.single, X.gram
             self.X = self.Xt.T
-            self.single = None if X.single is None else X.single.chosen(features)
-            self.gram = X.gram
 
     def embedded(self, w: Array) -> Array:
         """The weights of all features, d x k."""
@@ -255,11 +278,6 @@ class Subproblem:
                 total += np.repeat(2.0 * scaled.scale * np.asarray(entries).ravel()[self.features], self.k)
         return total
 
-    @cached_property
-    def squares(self) -> Any:
-        """X'.^2, for the diagonal of X'DX."""
-        return _squares(self.Xt) if self.single is None else self.single.squares()
-
     def score_curvature(self, scores: Array) -> Array:
         """The diagonal of the Hessian with respect to the scores, which is the whole Hessian if ``rows_apart``."""
         if self.rows_apart:
@@ -299,6 +317,11 @@ class Widths:
 
     size: float
     relative: float = WIDE
+    narrow: float = NARROW_PLAIN
+
+    def set_strong(self) -> None:
+        """Start nearly as ridge regression, and become narrow later."""
+        self.relative, self.narrow = WIDE_STRONG, NARROW_STRONG
 
     def absolute(self, w: Array) -> float:
         """The width for weights about as large as w."""
@@ -321,12 +344,12 @@ def minimise(
     zero = np.zeros(len(w), dtype=np.uint8)
     least, enough = NARROWEST, min(ease * target, 1.0)
     if target <= FINE_TARGET:
-        widths.relative = min(widths.relative, NARROW if sub.compiled else NARROW_PLAIN)
+        widths.relative = min(widths.relative, NARROW if sub.compiled else widths.narrow)
     for _ in range(MULTIPLIER_STEPS):
         sigma = norms.radii / widths.absolute(w)
         asked = max(tol, 0.5 * enough)
         newton = Newton(sub, sigma, scale)
-        point = newton.solve(newton.steps.at(w, b), asked)
+        point = newton.solve(lower_start(newton, w, b, zero), asked)
         if asked > 0.5 * enough and newton.error(point) <= asked:
             slack = compiled.multipliers(*norms.flat(sigma), point.w, zero, False) / objective
             if slack <= 0.1 * target:  # these multipliers are good enough
@@ -343,6 +366,18 @@ def minimise(
             widths.relative = max(max(0.05, 0.2 * target / slack) * widths.relative, least)
         tol = min(tol, max(0.1 * slack, 0.25 * enough))
     return w, b, rounded(sub, w, b, zero, scale, enough)
+
+
+def lower_start(newton: Newton, w: Array, b: Array, zero: Ints) -> Point:
+    """The point, or that with zeros in place of the marked weights if its value is lower.
+
+    They are small, but no longer beside a narrower Huber function. Sparse X seldom gains from this.
+    """
+    point = newton.steps.at(w, b)
+    if newton.sub.compiled or not zero.any():
+        return point
+    other = newton.steps.at(np.where(zero != 0, 0.0, w), b)
+    return other if other.value < point.value else point
 
 
 def rounded(sub: Subproblem, w: Array, b: Array, zero: Ints, scale: Array, allowed: float) -> Array:
