@@ -193,3 +193,15 @@ def test_the_smoothed_multiclass_hinge_in_one_coordinate_less(classes):
     assert free > 0
     assert smooth.conj(u + 10.0) == np.inf
     assert hinges.value(z @ smooth.basis.T) >= smooth.value(z) - np.sum(smooth.centre**2) / 3.4
+
+
+def test_rows_without_curvature_do_not_end_the_working_sets():
+    """Steps of a smoothed hinge are far too long where few rows have curvature; they ended far from the optimum."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((200, 800), density=0.01, rng=rng, format="csr", data_sampler=rng.standard_normal)
+    z = X @ np.repeat([1.0, -1.0, 0.0], [80, 80, 640])
+    z = z + 0.2 * z.std() * rng.normal(size=200)
+    problem = csr.Problem(csr.Linear(X), csr.Hinge((z > 0).astype(int)) + 5 / 12 * csr.L1())
+    solution = problem.solve("nested_multipliers", tol=1e-6)
+    assert solution.status == "optimal"
+    assert solution.n_iter <= 20
