@@ -12,6 +12,7 @@ from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.general import semismooth_newton
 from cvxstructreg.solvers.general.first_penalties import set_penalties
 from cvxstructreg.solvers.general.matrix_free import MatrixFreeLagrangian
+from cvxstructreg.solvers.groups.centred_twin import SmoothedCentredHinge
 
 RNG = np.random.default_rng(3)
 N, D = 60, 40
@@ -134,3 +135,73 @@ def test_steps_along_flat_directions_are_kept_short():
     assert np.max(np.abs(step) * size) <= 50.0
     assert np.vdot(step, right) > 0.0
     assert function.lifted > 0.0  # remembered for the next system
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("penalty", ["disjoint groups", "latent groups", "groups and graph"])
+def test_multipliers_for_several_classes(penalty, classes, intercept):
+    """The smooth problems have one coordinate less than there are classes."""
+    y = np.digitize(Z, [-0.3, 0.3]) if classes == 3 else Y
+    weights = RNG.uniform(0.5, 2.0, N)
+    weights[0] = 0.0
+    more = {"groups and graph": lambda: 0.8 * csr.GroupLasso(GROUPS) + 0.3 * csr.Laplacian(CHAIN)}
+    loss = csr.MulticlassHinge(y, sample_weight=weights)
+    problem = csr.Problem(csr.Linear(X, intercept=intercept), 1.5 * loss + {**PENALTIES, **more}[penalty]())
+    solution = problem.solve("nested_multipliers", tol=1e-6, time_limit=30)
+    assert solution.status == "optimal"
+    program = problem.to_cvxpy()
+    program.solve("CLARABEL")
+    assert solution.objective == pytest.approx(program.value, rel=1e-5)
+    again = problem.solve("nested_multipliers", tol=1e-6, warm_start=solution)
+    assert again.status == "optimal"
+    assert again.n_iter <= solution.n_iter
+
+
+def test_refusals_for_several_classes():
+    solver = registry.named("nested_multipliers")
+    four = csr.MulticlassHinge(np.arange(N) % 4)
+    groups = csr.GroupLasso(BLOCKS)
+    assert "at most 3 classes" in solver.refusal(csr.Problem(csr.Linear(X), four + groups)).reason
+    three = csr.MulticlassHinge(THREE)
+    assert "L1 and bounds" in solver.refusal(csr.Problem(csr.Linear(X), three + groups + csr.L1())).reason
+    assert "no groups" in solver.refusal(csr.Problem(csr.Linear(X), three + csr.Ridge())).reason
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_the_smoothed_multiclass_hinge_in_one_coordinate_less(classes):
+    rng = np.random.default_rng(1)
+    hinges = csr.MulticlassHinge(np.arange(6) % classes, sample_weight=[1, 2, 0.5, 1, 3, 1]).centred_hinges(classes)
+    smooth = SmoothedCentredHinge(hinges, None)
+    smooth.recentre(rng.uniform(0, 0.5, hinges.costs.shape) * hinges.costs, 1.7)
+    free = 0
+    for _ in range(20):
+        z, p = rng.normal(size=(2, 6, classes - 1))
+        u = smooth.grad(z)
+        assert smooth.value(z) + smooth.conj(u) == pytest.approx(float(np.vdot(u, z)), abs=1e-12)
+        change = (smooth.value(z + 1e-6 * p) - smooth.value(z - 1e-6 * p)) / 2e-6
+        assert change == pytest.approx(float(np.vdot(u, p)), abs=1e-6)
+        bent = smooth.hessp(z, p)
+        assert bent == pytest.approx((smooth.grad(z + 1e-7 * p) - smooth.grad(z - 1e-7 * p)) / 2e-7, abs=1e-6)
+        direct, root = smooth.hess_rows(z)
+        assert bent == pytest.approx(direct * p - root * np.sum(root * p, axis=1, keepdims=True), abs=1e-12)
+        free += np.count_nonzero(bent)
+        best = smooth.value(z + smooth.balancing_shift(z))
+        assert best <= min(
+            smooth.value(z + smooth.balancing_shift(z) + 1e-3 * rng.normal(size=classes - 1)), smooth.value(z)
+        )
+    assert free > 0
+    assert smooth.conj(u + 10.0) == np.inf
+    assert hinges.value(z @ smooth.basis.T) >= smooth.value(z) - np.sum(smooth.centre**2) / 3.4
+
+
+def test_rows_without_curvature_do_not_end_the_working_sets():
+    """Steps of a smoothed hinge are far too long where few rows have curvature; they ended far from the optimum."""
+    rng = np.random.default_rng(0)
+    X = sp.random_array((200, 800), density=0.01, rng=rng, format="csr", data_sampler=rng.standard_normal)
+    z = X @ np.repeat([1.0, -1.0, 0.0], [80, 80, 640])
+    z = z + 0.2 * z.std() * rng.normal(size=200)
+    problem = csr.Problem(csr.Linear(X), csr.Hinge((z > 0).astype(int)) + 5 / 12 * csr.L1())
+    solution = problem.solve("nested_multipliers", tol=1e-6)
+    assert solution.status == "optimal"
+    assert solution.n_iter <= 20

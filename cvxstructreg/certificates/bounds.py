@@ -17,6 +17,7 @@ import numpy as np
 
 from cvxstructreg.certificates.dual_point import NO_PROOF, Proof, best, dual_of
 from cvxstructreg.certificates.free_directions import free_directions, linearised, refit
+from cvxstructreg.certificates.quadratic_conjugate import has_bounded_forms, lowest_in_bounds
 from cvxstructreg.certificates.row_sums.kept_dual import kept_dual
 from cvxstructreg.certificates.row_sums.refitting import are_clear
 from cvxstructreg.certificates.score_dual import ScoreDual, dual_point, score_unit
@@ -38,6 +39,8 @@ NEGLIGIBLE = 1e-12
 IN_BALANCE = 1e-12
 #: Row sums below this part of the sum of absolute values are zero.
 ZERO_ROW = 1e-9
+#: Quadratic terms are moved if the gap is at most the part NEAR of the objective; to MOVED times the tolerance.
+NEAR, MOVED = 0.1, 0.1
 #: The shares of penalties on the scores that are tried if the losses cannot balance the whole.
 SHARES = (1.0, 0.5, 0.1, 0.0)
 
@@ -65,6 +68,8 @@ def lower_bound(
         proof = best(*(_proof(parts, start, dual, sweeps, known, quadratic) for start in starts))
         if known[0] - proof.bound <= known[1] * abs(known[0]):
             return proof
+        if known[0] - proof.bound <= NEAR * abs(known[0]) and has_bounded_forms(parts):
+            proof = best(proof, *(_moved_proof(parts, start, dual, sweeps, known) for start in starts))
     directions = free_directions(parts, theta)
     if directions is None:
         return proof
@@ -136,6 +141,15 @@ def _proof(
         return WeightDual(parts, start, dual, sweeps, known, quadratic).best_proof()
     except NoProxError:  # the search for dual points takes prox steps
         return NO_PROOF
+
+
+def _moved_proof(parts: NormalForm, start: ScoreDual | None, dual: Dual, sweeps: int, known: Known) -> Proof:
+    """The bound with quadratic terms that take their dual points where they, the bounds and the pull have a minimum."""
+    if start is None:
+        return NO_PROOF
+    theta = lowest_in_bounds(parts, start.theta, start.pull(parts), MOVED * known[1] * abs(known[0]))
+    quadratic = parts.quadratic_value_and_grad(theta)
+    return _proof(parts, replace(start, theta=theta), dual, sweeps, known, quadratic)
 
 
 def _function_proof(parts: NormalForm, norm: ScaledFunctionNorm, start: ScoreDual) -> Proof:

@@ -1,11 +1,13 @@
-"""An upper bound on the conjugate of a quadratic part, without an exact solution of a linear system.
+"""Upper bounds on the conjugate of a quadratic part, without an exact solution of a linear system or beside bounds.
 
 The conjugate of w'Mw is 1/4 u'M^-1 u. With M >= diag(ridge) it is at most 1/4 sum u_j^2 / ridge_j, which is far too
 large if a graph adds to the ridge. But any x proves
 
     u'M^-1 u = 2 u'x - x'Mx + r'M^-1 r <= u'x + r'x + sum r_j^2 / ridge_j,   r = u - Mx,
 
-and a few steps of conjugate gradients for Mx = u make this bound nearly tight.
+and a few steps of conjugate gradients for Mx = u make this bound nearly tight. Where all weights have finite bounds, a
+dual point of quadratic terms that couple weights is the gradient at any point. The best one is the minimum, within the
+bounds, of these terms and the pull of the losses.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+import scipy.sparse as sp
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.box_quadratic import lowest_within
 from cvxstructreg.runtime import deadline
 
 if TYPE_CHECKING:
@@ -34,6 +38,29 @@ def excess_cost(parts: NormalForm, excess: Array) -> float:
         return conjugate_bound(lambda p: 0.5 * parts.quadratic_grad(p), diagonal, parts.ridge, excess)
     held = parts.ridge > 0
     return float(np.sum(excess[held] ** 2 / (4.0 * parts.ridge[held][:, None])))
+
+
+def has_bounded_forms(parts: NormalForm) -> bool:
+    """Whether the terms on the weights are finite bounds, and quadratic terms with sparse matrices that couple them."""
+    box = parts.separable
+    if box is None or parts.weight_pieces or parts.is_diagonal or not parts.weight_forms or np.any(box.weights > 0):
+        return False
+    if any(scaled.form.is_operator or not sp.issparse(scaled.form.matrix) for scaled in parts.weight_forms):
+        return False
+    return bool(np.isfinite(box.lower).all() and np.isfinite(box.upper).all())
+
+
+def lowest_in_bounds(parts: NormalForm, theta: Array, pull: Array, enough: float) -> Array:
+    """argmin over theta within its bounds of theta'M theta + <pull, theta>, to an error of about ``enough``."""
+    matrices = [(2.0 * scaled.scale) * sp.csr_array(scaled.form.matrix) for scaled in parts.weight_forms]
+    Q = sp.csr_array(sum(matrices[1:], start=matrices[0]))
+    assert parts.separable is not None
+    lower, upper = (np.broadcast_to(end, theta.shape) for end in (parts.separable.lower, parts.separable.upper))
+    columns = [
+        lowest_within(Q, pull[:, a], lower[:, a], upper[:, a], theta[:, a], enough / theta.shape[1])
+        for a in range(theta.shape[1])
+    ]
+    return np.column_stack(columns)
 
 
 def refined_by(parts: NormalForm) -> Array | None:

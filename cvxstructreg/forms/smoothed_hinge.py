@@ -23,6 +23,8 @@ class SmoothedHinge(Loss):
     of the hinge loss for every sigma. The centre and sigma may be changed between solves.
     """
 
+    top: Array  # the s_i as a column
+
     def __init__(self, y: Array, s: Array, rows: Any) -> None:
         super().__init__(y=y, rows=rows, sample_weight=s)
         object.__setattr__(self, "top", np.asarray(s, dtype=float)[:, None])
@@ -44,6 +46,14 @@ class SmoothedHinge(Loss):
         """The a_i: -y a is the gradient."""
         state = self.__dict__
         return np.clip(state["centre"] + state["sigma"] * self.shortfall(z), 0.0, state["top"])
+
+    def dual(self, a: Array) -> Array:
+        """The dual point of the hinge loss that the multipliers stand for: -y a."""
+        return np.asarray(-self.y * a)
+
+    def centre_of(self, u: Array) -> Array:
+        """The multipliers of a dual point of the hinge loss."""
+        return np.clip(-self.y * u, 0.0, self.__dict__["top"])
 
     def balancing_shift(self, z: Array) -> float:
         """The b that minimises the loss at z + b. Newton steps fail where all rows lack curvature."""

@@ -57,6 +57,7 @@ class AugmentedLagrangian:
         self.rough = self._rough_terms()
         self.quadratic = self._quadratic()
         self._scale: tuple[Array, float] | None = None
+        self.coupled = False  # whether quadratic terms couple many bounded weights
         # a typical score, the root mean square of each column, and its curvature if all rows had that at zero
         self.typical_score, self.lengths, self.capacity = 1.0, np.ones(self.size), np.ones(self.size)
 

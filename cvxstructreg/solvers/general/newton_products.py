@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg.lapack import dpttrf, dpttrs
-from scipy.sparse.linalg import splu
 
 from cvxstructreg.forms.centred_hinge import centred
 from cvxstructreg.numerics.arrays import Array
@@ -143,35 +141,3 @@ def of_weights(term: RoughTerm, slopes: Array) -> Diagonal | ByOutput:
 def is_plain(K: Any) -> bool:
     """Whether each row of the map has a single entry."""
     return bool(K.nnz == K.shape[0] and np.all(np.diff(K.indptr) == 1))
-
-
-class Tridiagonal:
-    """The solution of systems with a positive definite tridiagonal matrix."""
-
-    def __init__(self, diagonal: Array, beside: Array) -> None:
-        self.diagonal, self.beside = diagonal, beside
-
-    def solve(self, r: Array) -> Array:
-        """The solution for the right side r."""
-        return np.asarray(dpttrs(self.diagonal, self.beside, r)[0])
-
-
-def factorised(matrix: sp.csr_array) -> Any:
-    """A factorisation of a positive definite sparse matrix, with a method ``solve``.
-
-    Examples
-    --------
-    >>> factorised(sp.csr_array([[2.0, -1.0], [-1.0, 2.0]])).solve(np.array([1.0, 1.0])).round(12)
-    array([1., 1.])
-    """
-    entries = matrix.tocoo()
-    if np.max(np.abs(entries.row - entries.col), initial=0) == 1:
-        diagonal, beside, failed = dpttrf(matrix.diagonal(), matrix.diagonal(1))
-        if not failed:
-            return Tridiagonal(diagonal, beside)
-    return splu(
-        sp.csc_array(matrix),
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )

@@ -44,6 +44,8 @@ MOST_UNKNOWNS, MOST_ENTRIES = 1_500, 5_000_000
 STRONG, SHARP_SCORES, SHARP_WEIGHTS = 4.0, 3.0, 6.0
 #: All sigmas grow by GROWTH unless the complementarity falls by FALL.
 GROWTH, FALL = 1.5, 0.1
+#: FALL and LAST_STEP where quadratic terms couple many bounded weights: systems are hard to solve for large sigmas.
+FALL_COUPLED, LAST_STEP_COUPLED = 0.5, 0.1
 #: A Newton step is the last one if its decrease is this part of the complementarity, or of a tenth of the tolerance.
 #: The part falls if the complementarity after the step is FAR above that before it.
 LAST_STEP, FAR = 0.3, 10.0
@@ -93,7 +95,8 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
     if not all(np.isfinite(STEEP * term.sigma) for term in function.rough):
         raise ValueError(f"sigma = {sigma:g} makes penalty parameters overflow; choose a number nearer to 1")
     _warm_start(function, start, x)
-    last, most, part = np.inf, [MOST_GROWTH * term.sigma for term in function.rough], LAST_STEP
+    last, most = np.inf, [MOST_GROWTH * term.sigma for term in function.rough]
+    fall, part = (FALL_COUPLED, LAST_STEP_COUPLED) if function.coupled else (FALL, LAST_STEP)
     known: Images | None = None
     function.single = function.by_rows and _in_single_range(function)
     for count in range(1, MOST_LAGRANGIANS + 1):
@@ -111,12 +114,12 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
         if gap <= max(SINGLE_GAP, tol) * found.scale or count == MOST_SINGLE:
             function.single = False
         outside = gap <= tol * found.scale < found.outside * found.scale
-        if outside or (gap > FALL * last and gap > FAR * at.complementarity()):  # the last step is at fault
+        if outside or (gap > fall * last and gap > FAR * at.complementarity()):  # the last step is at fault
             part = max((FALL**2 if outside else FALL) * part, ROUND_OFF)
         for term, p, limit in zip(function.rough, found.multipliers, most, strict=True):
             if not (outside and accurate):  # else a shorter step from here brings the multipliers inside
                 term.q = term.dual_set.project(p)
-            if gap > FALL * last and accurate and not outside and term.sigma < limit:
+            if gap > fall * last and accurate and not outside and term.sigma < limit:
                 term.sigma *= GROWTH
         known = step.images_ahead(1.0) if accurate else (at.smooth_scores, at.images)
         x, last = ahead, gap
