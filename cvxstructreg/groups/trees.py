@@ -155,7 +155,8 @@ class TreeGroups(Groups):
         if names is not None and known.isdisjoint(above):
             given, node = next(iter(names)), next(iter(above), None)
             raise ValueError(
-                f"no feature is in the taxonomy: the first feature is {given!r}, the first node {node!r}; write both alike"
+                f"no feature is in the taxonomy: the first feature is {given!r}, the first node {node!r}; "
+                "write both alike"
             )
         number = {node: place for place, node in enumerate(_in_order(above))}
         nodes: list[_Node] = [(node, [node] if node in known else [], []) for node in number]
