@@ -12,7 +12,7 @@ from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.general import semismooth_newton
 from cvxstructreg.solvers.general.first_penalties import set_penalties
 from cvxstructreg.solvers.general.matrix_free import MatrixFreeLagrangian
-from cvxstructreg.solvers.groups.centred_twin import SmoothedCentredHinge
+from cvxstructreg.solvers.nested.centred_twin import SmoothedCentredHinge
 
 RNG = np.random.default_rng(3)
 N, D = 60, 40

@@ -7,9 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 import cvxstructreg as csr
+from cvxstructreg.numerics.sparse_factor import Tridiagonal, factorised
 from cvxstructreg.solvers.general import newton_products
 from cvxstructreg.solvers.general.matrix_free import MatrixFreeLagrangian, NewtonOperator
-from cvxstructreg.solvers.general.newton_products import BlockProduct, Tridiagonal, factorised
+from cvxstructreg.solvers.general.newton_products import BlockProduct
 
 N, D = 40, 30
 CHAIN = [(j, j + 1) for j in range(D - 1)]

@@ -39,13 +39,13 @@ def _problem(sparse: bool) -> csr.Problem:
     return csr.Problem(csr.Linear(sp.csr_array(X) if sparse else X), csr.Poisson(y) + 3.0 * csr.GroupLasso(groups))
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-def test_few_features_of_a_dense_design_join_at_a_time(sparse):
+@pytest.mark.parametrize(("sparse", "missing"), [(False, 1e-3), (False, 1e3), (True, 1e-3)])
+def test_few_features_of_a_dense_design_join_at_a_time_unless_the_pull_is_strong(sparse, missing):
     problem = _problem(sparse)
     start = Iterate(np.zeros((300, 1)), np.zeros(1))
     state = _State(problem, start, problem.value_at(start.theta, start.b))
-    state.grow(np.ones(300), 0.0)
-    assert state.inside.sum() == (300 if sparse else group_newton.LEAST_DENSE + 10)
+    state.grow(np.full(300, missing), 0.0)
+    assert state.inside.sum() == (300 if sparse or missing > 1.0 else group_newton.LEAST_DENSE + 10)
 
 
 def test_rough_products_change_no_certificate(monkeypatch):

@@ -14,10 +14,11 @@ from cvxstructreg.solvers import reference
 from cvxstructreg.solvers.denoising import banded_differences, block_variation, total_variation
 from cvxstructreg.solvers.first_order import admm, proximal_gradient
 from cvxstructreg.solvers.general import dual_newton, interior_point, semismooth_newton
-from cvxstructreg.solvers.groups import group_descent, group_newton, nested_multipliers, sentence_admm
+from cvxstructreg.solvers.groups import group_descent, group_newton, sentence_admm
 from cvxstructreg.solvers.kernels import augmented_lagrangian, kernel_cg, warped_kernel
 from cvxstructreg.solvers.lasso import irls, working_set
 from cvxstructreg.solvers.multiclass import douglas_rachford, hinge_newton
+from cvxstructreg.solvers.nested import nested_multipliers
 from cvxstructreg.solvers.row_blocks import (
     gram_columns,
     gram_newton,

@@ -20,11 +20,12 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.smoothed_hinge import SmoothedHinge
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
-from cvxstructreg.solvers.groups import centred_twin, group_descent, group_newton
-from cvxstructreg.solvers.groups.centred_twin import SmoothedCentredHinge
+from cvxstructreg.solvers.groups import group_descent, group_newton
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.lasso import working_set
 from cvxstructreg.solvers.needs import Need, OneLoss, ScoresCan
+from cvxstructreg.solvers.nested import centred_twin
+from cvxstructreg.solvers.nested.centred_twin import SmoothedCentredHinge
 from cvxstructreg.solvers.solver import COPIED, Solver
 
 #: The first sigma, relative to the weights of the rows; it is multiplied by SHARPEN unless the gap falls by FALL.
