@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import cvxstructreg as csr
-from cvxstructreg.solvers.groups import group_newton, group_subproblem
+from cvxstructreg.solvers.groups import group_newton, group_steps, group_subproblem
 from cvxstructreg.solvers.groups.radial_curvature import RadialCurvature
 from cvxstructreg.solvers.iterate import Iterate
 
@@ -106,3 +106,50 @@ def test_rows_of_the_last_features_are_kept_and_all_rows_are_not_copied(sparse):
         found = design.chosen_rows(features)
         np.testing.assert_array_equal(sp.csr_array(found.Xt).toarray(), expected)
         np.testing.assert_allclose(found.squares @ np.ones(30), np.sum(expected**2, axis=1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["cox", "huber"])
+def test_multipliers_start_with_the_scores_loss_and_pull_of_the_last_point(monkeypatch, loss):
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(40, 20)), rng.exponential(size=40)
+    model = csr.Linear(X, intercept=loss == "huber")
+    its = csr.Cox(y) if loss == "cox" else csr.Huber(y)
+    problem = csr.Problem(model, its + 0.5 * csr.GroupLasso(csr.Groups(RANGES, n_features=20)))
+    steps, seen = group_steps.PlainSteps, []
+    at, of_scores = steps.at, steps.of_scores
+
+    def checked(self, w, b, known=None):
+        point = at(self, w, b, known)
+        anew = at(self, w, b)
+        assert point.value == pytest.approx(anew.value, rel=1e-12)
+        np.testing.assert_allclose(point.slope, anew.slope, rtol=1e-9, atol=1e-9)
+        seen.append(known is not None)
+        return point
+
+    monkeypatch.setattr(steps, "at", checked)
+    assert problem.solve("group_newton", tol=1e-9).status == "optimal"
+    assert sum(seen) > 0.5 * len(seen)
+    monkeypatch.setattr(steps, "at", at)
+    found: list = []
+
+    def kept(self, *given):
+        found.append(of_scores(self, *given).scores)
+        return of_scores(self, *given)
+
+    monkeypatch.setattr(steps, "of_scores", kept)
+    start = Iterate(np.zeros((20, 1)), np.zeros(1))
+    state = group_newton._State(problem, start, problem.value_at(start.theta, start.b))
+    state.inside[:] = True
+    state.improve(1e-8)
+    assert len(found) > 5
+    assert not any(np.array_equal(found[i], found[i - 1]) for i in range(1, len(found)))
+
+
+def test_dense_columns_are_those_that_the_model_keeps():
+    model = csr.Linear(np.random.default_rng(0).normal(size=(30, 20)))
+    parts = csr.Problem(
+        model, csr.Huber(np.arange(30.0)) + csr.GroupLasso(csr.Groups(RANGES, n_features=20))
+    ).normal_form
+    design = group_subproblem.Design(parts)
+    assert np.shares_memory(design.transposed, model.columns)
+    assert design.transposed.flags.c_contiguous

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import wrightomega, xlog1py
+from scipy.special import wrightomega
 
 from cvxstructreg.losses.log_link.base import LARGEST_EXPONENT, LogLinkLoss, over_weights
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy_cvxpy import cp
+
+#: The smallest number above -1.
+ABOVE_MINUS_ONE = float(np.nextafter(-1.0, 0.0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,7 +91,8 @@ class Gamma(LogLinkLoss):
         if np.any(ratio > 1.0 + 1e-12) or (not self._all_count and np.any(u[s == 0])):
             return np.inf
         ratio = np.minimum(ratio, 1.0)
-        return float(np.sum(s * (xlog1py(1.0 - ratio, -ratio) + ratio)) + np.sum(u * self._log_y))
+        logs = np.log1p(np.maximum(-ratio, ABOVE_MINUS_ONE))  # where a is zero, so is a log a
+        return float(np.sum(s * ((1.0 - ratio) * logs + ratio)) + np.sum(u * self._log_y))
 
     def constants(self) -> list[Array]:
         """The logarithm of the mean."""

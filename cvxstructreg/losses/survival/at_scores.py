@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from cvxstructreg.losses.survival.risk_sets import RiskSets
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
+
+
+class Sums(NamedTuple):
+    """x = log s + f and s exp(f) by row, S and D by block, S - part D by term, and q = s exp(f) H by row.
+
+    All are relative to the largest s exp(f) of the stratum, which cancels in q.
+    """
+
+    x: Array
+    sizes: Array
+    at_risk: Array
+    of_events: Array
+    left: Array
+    mass: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,10 +34,35 @@ class AtScores:
     scores: Array
 
     @cached_property
-    def logs(self) -> tuple[Array, Array, Array]:
-        """log s + f by row, log S by block, and log(1 - part D / S) by term."""
+    def sums(self) -> Sums | None:
+        """Sums in units of the largest exp(f) of the stratum, in one pass; None if f has a wide range or few rows."""
         sets = self.sets
-        x = sets.log_weight + self.scores[sets.order, 0]
+        if sets.compiled is None:
+            return None
+        x, sizes = np.empty(len(sets.order)), np.empty(len(sets.order))
+        if not sets.compiled.relative_sizes(self.weighted, sets.bounds, x, sizes):
+            return None
+        at_risk, of_events = np.empty(len(sets.starts)), np.zeros(len(sets.starts))
+        found = Sums(x, sizes, at_risk, of_events, np.empty(len(sets.term_block)), np.empty_like(x))
+        terms = sets.term_block, sets.term_weight, sets.term_part
+        out = at_risk, of_events, found.left, found.mass
+        sets.compiled.relative_sums(sizes, sets.block, sets.bounds, sets.event, *terms, *out)
+        return found
+
+    @cached_property
+    def weighted(self) -> Array:
+        """log s + f by row."""
+        return np.asarray(self.sets.log_weight + self.scores[:, 0][self.sets.order])
+
+    @cached_property
+    def logs(self) -> tuple[Array, Array, Array]:
+        """log s + f by row and log S by block, up to one constant for each stratum, and log(1 - part D / S) by term."""
+        sets, x = self.sets, self.weighted
+        if self.sums is not None:
+            left = np.zeros(len(sets.term_block))
+            if sets.has_parts:
+                left = np.log1p(-sets.term_part * (self.sums.of_events / self.sums.at_risk)[sets.term_block])
+            return self.sums.x, np.log(self.sums.at_risk), left
         at_risk = sets.log_rows_behind(x)
         if not sets.has_parts:
             return x, at_risk, np.zeros(len(sets.term_block))
@@ -32,6 +72,8 @@ class AtScores:
     @cached_property
     def mass(self) -> Array:
         """q = s exp(f) H by row: the expected number of events, H the cumulated hazard."""
+        if self.sums is not None:
+            return self.sums.mass
         sets, (x, at_risk, left) = self.sets, self.logs
         at_term = np.log(sets.term_weight) - at_risk[sets.term_block] - left
         with np.errstate(divide="ignore"):
@@ -53,7 +95,9 @@ class AtScores:
     def shares(self) -> tuple[Array, Array]:
         """s exp(f) by row and S - part D by term, in units of the largest exp(f) of the stratum."""
         sets = self.sets
-        x = sets.log_weight + self.scores[sets.order, 0]
+        if self.sums is not None:
+            return self.sums.sizes, self.sums.left
+        x = self.weighted.copy()
         for begin, end in sets.strata:
             x[begin:end] -= x[begin:end].max()
         sizes = np.exp(x)

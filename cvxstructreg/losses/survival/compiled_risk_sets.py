@@ -17,6 +17,9 @@ Floats = np.ndarray[Any, Any]
 
 #: Sums of exp(z) below this part of the largest exp(z) count as zero in second derivatives.
 SMALLEST = 1e-150
+#: Up to this range of x in each stratum, exp(x) relative to the largest is summed as it is: nothing vanishes. Beyond
+#: that, sums are logarithms, which takes several times as long.
+WIDEST = 300.0
 
 
 @njit(cache=True)
@@ -54,6 +57,51 @@ def expected_events(
                 out[i] = np.exp(x[i] + (own if event[i] else behind))
                 i += 1
             before = behind
+
+
+@njit(cache=True)
+def relative_sizes(x: Floats, strata: Ints, x_out: Floats, sizes: Floats) -> bool:
+    """x minus the largest x of its stratum, and the exponential of that; False if the range of x is too wide."""
+    for k in range(len(strata)):
+        high, low = -np.inf, np.inf
+        for i in range(strata[k, 0], strata[k, 1]):
+            high, low = max(high, x[i]), min(low, x[i])
+        if not high - low <= WIDEST:
+            return False
+        for i in range(strata[k, 0], strata[k, 1]):
+            x_out[i] = x[i] - high
+            sizes[i] = np.exp(x_out[i])
+    return True
+
+
+@njit(cache=True)
+def relative_sums(
+    sizes: Floats, block: Ints, strata: Ints, event: Ints, term_block: Ints, term_weight: Floats, term_part: Floats,
+    at_risk: Floats, of_events: Floats, left: Floats, mass: Floats,
+) -> None:  # fmt: skip
+    """Sums of sizes of a modest range: S and D by block, S - part D by term, and sizes times the hazard by row."""
+    whole, own = np.zeros(len(at_risk)), np.zeros(len(at_risk))
+    for k in range(len(strata)):
+        total = 0.0
+        for i in range(strata[k, 1] - 1, strata[k, 0] - 1, -1):
+            total += sizes[i]
+            at_risk[block[i]] = total
+            if event[i]:
+                of_events[block[i]] += sizes[i]
+    for t in range(len(term_block)):
+        b = term_block[t]
+        left[t] = at_risk[b] - term_part[t] * of_events[b]
+        hazard = term_weight[t] / left[t]
+        whole[b] += hazard
+        own[b] += (1.0 - term_part[t]) * hazard
+    for k in range(len(strata)):
+        i, last, before = strata[k, 0], strata[k, 1], 0.0
+        while i < last:
+            b = block[i]
+            while i < last and block[i] == b:
+                mass[i] = sizes[i] * (before + (own[b] if event[i] else whole[b]))
+                i += 1
+            before += whole[b]
 
 
 @njit(cache=True)

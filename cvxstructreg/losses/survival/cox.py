@@ -123,7 +123,7 @@ class Cox(Loss):
         """The sums over risk sets at these scores. Those of the last scores are kept."""
         known: AtScores | None = self.__dict__.get("_known_sums")
         sets = self._sets
-        if known is None or known.sets is not sets or not np.array_equal(known.scores, z):
+        if known is None or known.sets is not sets or not (known.scores == z).all():
             known = self.__dict__["_known_sums"] = AtScores(sets, z.copy())
         return known
 
@@ -131,20 +131,19 @@ class Cox(Loss):
         """sum_l w_l log(S - f_l D) - sum over events of s z."""
         sets = self._sets
         x, at_risk, left = self._at(z).logs
-        event = sets.event
-        parts = sets.weight[event] * (at_risk[sets.block[event]] - x[event])
+        parts = sets.event_row_weight * (at_risk[sets.event_blocks] - x[sets.event_rows])
         return float(np.sum(parts) + np.sum(sets.term_weight * left) + sets.excess)
 
     def _spread(self, x: Array) -> Array:
         """Numbers of the sorted rows as an (n, 1) array, zero for rows of weight zero."""
-        out = np.zeros((len(self.y), 1))
-        out[self._sets.order, 0] = x
-        return out
+        out = np.zeros(len(self.y))
+        out[self._sets.order] = x
+        return out[:, None]
 
     def grad(self, z: Array) -> Array:
         """q - s for events, q for others."""
         sets = self._sets
-        return self._spread(self._at(z).mass - np.where(sets.event, sets.weight, 0.0))
+        return self._spread(self._at(z).mass - sets.observed)
 
     def hessp(self, z: Array, p: Array) -> Array:
         """q p - sum_l w_l v_l <v_l, p>, with v_l the shares in the l-th risk set."""
@@ -226,14 +225,14 @@ class Cox(Loss):
     def _flows(self, u: Array) -> tuple[Array, Array, Array]:
         """q = u + s by row for events (u for others), and T by block: what the events so far leave to later blocks."""
         sets = self._sets
-        q = u[sets.order, 0] + np.where(sets.event, sets.weight, 0.0)
+        q = u[:, 0][sets.order] + sets.observed
         surplus = sets.by_block(q) - sets.event_weight
         return q, sets.blocks_behind(surplus) - surplus, surplus
 
     def _round_off(self, u: Array) -> tuple[Array, Array]:
         """What negative q of rows and T of blocks may be: a part of the numbers that are added up."""
         sets = self._sets
-        sizes = np.abs(u[sets.order, 0]) + np.where(sets.event, sets.weight, 0.0)
+        sizes = np.abs(u[:, 0][sets.order]) + sets.observed
         return ROUND_OFF * sizes, ROUND_OFF * sets.blocks_behind(sets.by_block(sizes))
 
     def conj(self, u: Array) -> float:

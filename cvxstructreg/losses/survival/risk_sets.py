@@ -106,6 +106,26 @@ class RiskSets:
         return np.log(self.weight)
 
     @cached_property
+    def event_rows(self) -> Ints:
+        """The rows with events, as positions in this order."""
+        return np.flatnonzero(self.event)
+
+    @cached_property
+    def event_blocks(self) -> Ints:
+        """The block of each row with an event."""
+        return self.block[self.event_rows]
+
+    @cached_property
+    def event_row_weight(self) -> Array:
+        """s of each row with an event."""
+        return self.weight[self.event_rows]
+
+    @cached_property
+    def observed(self) -> Array:
+        """s by row, zero for rows without event."""
+        return np.where(self.event, self.weight, 0.0)
+
+    @cached_property
     def has_parts(self) -> bool:
         """Whether some term removes a part of its events from the risk set: ties by Efron's rule."""
         return bool(self.term_part.any())

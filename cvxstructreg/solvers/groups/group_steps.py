@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -50,6 +50,15 @@ NEGLIGIBLE = 0.3
 DENSE_ROWS = 2000
 
 
+class OfScores(NamedTuple):
+    """Scores, the value of all terms on them, its gradient there, and the pull X'gradient."""
+
+    scores: Array
+    loss: float
+    slope: Array
+    pull: Array
+
+
 @dataclass(eq=False)
 class Point:
     """Weights and intercepts, with the objective and the subgradient of smallest norm."""
@@ -61,6 +70,7 @@ class Point:
     slope: Array
     slope_b: Array
     error: float  # the largest entry of the subgradient, relative to its scale
+    of_scores: OfScores | None = None  # it does not change with the multipliers; compiled steps compute it again
 
 
 class PlainSteps:
@@ -73,32 +83,36 @@ class PlainSteps:
         self.huber = sub.norms.flat(sigma)
         self.radial = RadialCurvature(self.huber)
         self.crosses, self.patience = False, PATIENCE
+        self.reached: tuple[Array, Array] | None = None  # the last scores of slope_along, and the gradient there
 
-    def at(self, w: Array, b: Array, scores: Array | None = None) -> Point:
-        """The point with its value and gradient; the scores are computed unless they are known."""
-        sub = self.sub
-        scores = sub.scores(w, b) if scores is None else scores
-        slope = sub.parts.smooth_score_grad(scores)
+    def of_scores(self, scores: Array, slope: Array | None = None) -> OfScores:
+        """The terms on the scores; their gradient is computed unless it is known."""
+        slope = self.sub.parts.smooth_score_grad(scores) if slope is None else slope
+        return OfScores(scores, self.sub.loss(scores), slope, self.sub.pull(slope))
+
+    def at(self, w: Array, b: Array, of_scores: OfScores | None = None) -> Point:
+        """The point with its value and gradient; the terms on the scores are computed unless they are known."""
+        sub, of_scores = self.sub, of_scores or self.of_scores(self.sub.scores(w, b))
         quadratic = sub.quadratic_grad(w)
-        grad = sub.pull(slope) + quadratic
-        value = sub.loss(scores) + 0.5 * float(quadratic @ w) + float(sub.lam @ np.abs(w))
+        grad = of_scores.pull + quadratic
+        value = of_scores.loss + 0.5 * float(quadratic @ w) + float(sub.lam @ np.abs(w))
         value += self.compiled.huber(*self.huber, w, grad)
-        at_zero = grad - np.clip(grad, -sub.lam, sub.lam)
-        least = np.where(w != 0, grad + sub.lam * np.sign(w), at_zero)
-        slope_b = slope.sum(axis=0) if sub.intercept else np.zeros(sub.k)
+        least = np.where(w != 0, grad + sub.lam * np.sign(w), grad - np.clip(grad, -sub.lam, sub.lam))
+        slope_b = of_scores.slope.sum(axis=0) if sub.intercept else np.zeros(sub.k)
         error = float(np.max(np.abs(least) / self.scale, initial=0.0))
-        return Point(w, b, scores, value, least, slope_b, error)
+        return Point(w, b, of_scores.scores, value, least, slope_b, error, of_scores)
 
     def below(self, w: Array, b: Array, limit: float, likely: bool) -> Point | float:
         """The point if its value is within the limit, else the value. Unless likely, the gradient is left for last."""
-        sub, scores = self.sub, None
+        sub, known = self.sub, None
         if not likely:
             scores, unused = sub.scores(w, b), np.zeros_like(w)
             value = sub.loss(scores) + 0.5 * float(sub.quadratic_grad(w) @ w) + float(sub.lam @ np.abs(w))
             value += self.compiled.huber(*self.huber, w, unused)
             if not value <= limit:
                 return float(value)
-        point = self.at(w, b, scores)
+            known = self.of_scores(scores)
+        point = self.at(w, b, known)
         return point if point.value <= limit else point.value
 
     def slope_along(self, point: Point, step: Array, scores: Array) -> Callable[[float], float]:
@@ -111,8 +125,9 @@ class PlainSteps:
             of_norms = unused
             of_norms[:] = 0.0
             self.compiled.huber(*self.huber, point.w + s * step, of_norms)
-            of_loss = np.vdot(sub.parts.smooth_score_grad(point.scores + s * scores), scores)
-            return float(of_loss) + first + s * bend + float(of_norms @ step)
+            at = point.scores + s * scores
+            self.reached = at, sub.parts.smooth_score_grad(at)
+            return float(np.vdot(self.reached[1], scores)) + first + s * bend + float(of_norms @ step)
 
         return slope
 
@@ -310,7 +325,8 @@ class Newton:
         if not first < 0.0:
             return point, 0.0
         length = flat_point(slope, first)
-        trial = self.steps.at(point.w + length * step, point.b + length * step_b, point.scores + length * scores)
+        w, b = point.w + length * step, point.b + length * step_b
+        trial = self.steps.at(w, b, self.steps.of_scores(*self.steps.reached))  # the last slope was at this length
         if trial.value <= point.value + 1e-14 * abs(point.value):
             return trial, length
         return self.search(point, step, step_b)

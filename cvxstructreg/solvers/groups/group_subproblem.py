@@ -26,7 +26,7 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.lazy import cached_property
 from cvxstructreg.solvers.groups.constant_curvature import WeightedGram
-from cvxstructreg.solvers.groups.group_steps import Newton, Point
+from cvxstructreg.solvers.groups.group_steps import Newton, OfScores, Point
 from cvxstructreg.solvers.groups.single_precision import SingleMatrix
 
 Ints = np.ndarray[Any, Any]
@@ -162,8 +162,8 @@ class Design:
 
     @cached_property
     def transposed(self) -> Any:
-        """X'."""
-        return self._design.T.tocsr() if sp.issparse(self._design) else np.ascontiguousarray(self._design.T)
+        """X'; for dense X a view of its columns, which the model keeps."""
+        return self._design.T.tocsr() if sp.issparse(self._design) else self._parts.model.columns.T
 
     @cached_property
     def single(self) -> SingleMatrix | None:
@@ -340,7 +340,7 @@ def minimise(
     """
     from cvxstructreg.solvers.groups import compiled_huber as compiled
 
-    norms, tol = sub.norms, FIRST
+    norms, tol, known = sub.norms, FIRST, None
     zero = np.zeros(len(w), dtype=np.uint8)
     least, enough = NARROWEST, min(ease * target, 1.0)
     if target <= FINE_TARGET:
@@ -349,13 +349,13 @@ def minimise(
         sigma = norms.radii / widths.absolute(w)
         asked = max(tol, 0.5 * enough)
         newton = Newton(sub, sigma, scale)
-        point = newton.solve(lower_start(newton, w, b, zero), asked)
+        point = newton.solve(lower_start(newton, w, b, zero, known), asked)
         if asked > 0.5 * enough and newton.error(point) <= asked:
             slack = compiled.multipliers(*norms.flat(sigma), point.w, zero, False) / objective
             if slack <= 0.1 * target:  # these multipliers are good enough
                 asked = 0.5 * enough
                 point = newton.solve(point, asked)
-        w, b, error = point.w, point.b, newton.error(point)
+        w, b, known, error = point.w, point.b, point.of_scores, newton.error(point)
         zero[:] = 0
         slack = compiled.multipliers(*norms.flat(sigma), w, zero, True) / objective
         if (slack <= 0.3 * target and error <= enough) or deadline.passed():
@@ -365,31 +365,32 @@ def minimise(
         elif slack > 0.2 * target:  # the slack is roughly proportional to the width
             widths.relative = max(max(0.05, 0.2 * target / slack) * widths.relative, least)
         tol = min(tol, max(0.1 * slack, 0.25 * enough))
-    return w, b, rounded(sub, w, b, zero, scale, enough)
+    return w, b, rounded(sub, point, zero, scale, enough)
 
 
-def lower_start(newton: Newton, w: Array, b: Array, zero: Ints) -> Point:
+def lower_start(newton: Newton, w: Array, b: Array, zero: Ints, known: OfScores | None = None) -> Point:
     """The point, or that with zeros in place of the marked weights if its value is lower.
 
     They are small, but no longer beside a narrower Huber function. Sparse X seldom gains from this.
     """
-    point = newton.steps.at(w, b)
+    point = newton.steps.at(w, b) if known is None else newton.steps.at(w, b, known)
     if newton.sub.compiled or not zero.any():
         return point
     other = newton.steps.at(np.where(zero != 0, 0.0, w), b)
     return other if other.value < point.value else point
 
 
-def rounded(sub: Subproblem, w: Array, b: Array, zero: Ints, scale: Array, allowed: float) -> Array:
-    """w with the weights marked in ``zero`` set to zero: all of them, or as many as leave the gradient small.
+def rounded(sub: Subproblem, point: Point, zero: Ints, scale: Array, allowed: float) -> Array:
+    """The weights with those marked in ``zero`` set to zero: all of them, or as many as leave the gradient small.
 
     The gradient, from which the dual point is built, may change by ``allowed`` relative to ``scale``.
     """
+    w, b = point.w, point.b
     marked = (zero != 0) & (w != 0)
     if not marked.any():
         return w
     largest = float(np.abs(w[marked]).max())
-    slope, quadratic = sub.parts.smooth_score_grad(sub.scores(w, b)), sub.quadratic_grad(w)
+    slope, quadratic = sub.parts.smooth_score_grad(point.scores), sub.quadratic_grad(w)
     for part in (1.0, 0.1, 0.01, 0.001):
         trial = np.where(marked & (np.abs(w) <= part * largest), 0.0, w)
         change = sub.pull(sub.parts.smooth_score_grad(sub.scores(trial, b)) - slope)

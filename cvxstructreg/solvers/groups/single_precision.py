@@ -31,12 +31,13 @@ class SingleMatrix:
     @classmethod
     def of(cls, A: Array) -> SingleMatrix | None:
         """A in single precision, or None where that would lose too much."""
-        sizes = np.abs(A).max(axis=1, initial=0.0)
+        sizes = np.maximum(A.max(axis=1, initial=0.0), -A.min(axis=1, initial=0.0))
         largest = float(sizes.max(initial=0.0))
         if not 1.0 / LARGEST < largest < LARGEST or np.any((sizes > 0.0) & (sizes < largest / RANGE)):
             return None
         unit = power_of_two(largest)
-        return cls((A / unit).astype(np.float32), unit)
+        values = np.empty(A.shape, dtype=np.float32)
+        return cls(np.multiply(A, 1.0 / unit, out=values, casting="same_kind"), unit)  # exact: a power of two
 
     def chosen(self, rows: Array) -> SingleMatrix:
         """Some rows."""
