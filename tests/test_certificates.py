@@ -16,6 +16,8 @@ import cvxstructreg as csr
 from cvxstructreg.certificates.certificate import certify_point
 from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.core.atom import Atom
+from cvxstructreg.forms.normal_form import Piece
+from cvxstructreg.penalties.blocks import BlockNorms
 from random_problems import LOSSES, PENALTIES, kernel_problem, linear_problem, problems
 
 
@@ -204,3 +206,23 @@ def test_a_ridge_is_proved_without_eigenvectors(sizes):
     assert csr.certify(problem, optimum).relative_gap < 1e-11
     far = csr.certify(problem, optimum + 1.0)
     assert far.lower_bound <= best
+
+
+@pytest.mark.parametrize("seed, loss", [(0, "squared"), (22, "squared"), (19, "logistic")])
+def test_dual_points_that_prove_the_tolerance_are_not_searched_for(seed, loss, monkeypatch):
+    """The solver's own dual point leaves an excess, but proves the tolerance once it is scaled down."""
+    steps = []
+    prox_conj, repair = Piece.prox_conj, BlockNorms.repair
+    monkeypatch.setattr(Piece, "prox_conj", lambda *args: steps.append("prox") or prox_conj(*args))
+    monkeypatch.setattr(BlockNorms, "repair", lambda *args: steps.append("sweeps") or repair(*args))
+    X, noise = np.random.default_rng(seed).normal(size=(40, 12)), np.random.default_rng(seed + 1000)
+    z = X[:, 0] - X[:, 1]
+    z = z + np.std(z) / 5 * noise.normal(size=40)
+    groups = csr.Groups([list(range(i, min(i + 8, 12))) for i in range(0, 12, 5)], n_features=12)
+    fit = csr.Squared(z) if loss == "squared" else csr.Logistic((z > 0).astype(int))
+    problem = csr.Problem(csr.Linear(X), fit + 0.4 * csr.GroupLasso(groups) + 40 / 300 * csr.L1())
+    solution = problem.solve(tol=1e-6)
+    assert solution.status == "optimal" and len(solution.history) <= 3
+    assert len(steps) <= 10  # a search takes hundreds
+    csr.certify(problem, solution.coef, solution.intercept)  # without a tolerance, the search is made
+    assert len(steps) > 10

@@ -83,7 +83,7 @@ class WeightDual:
         # sweeps are expensive on many groups; a caller with a dual point has already done them
         self.large = sum(q.size for q in self.points) >= COMPILE_FROM
         given = all(piece.number in dual for piece in parts.weight_pieces)
-        if self.points and self._matters(self._excess(1.0, self.taken)[1]):
+        if self.points and self._matters(self._excess(1.0, self.taken)[1]) and not self._is_proved():
             self._search(1 if self.large and given else sweeps)
 
     def _enough(self, objective: float, tol: float) -> float:
@@ -91,6 +91,12 @@ class WeightDual:
         gap = objective + self.quadratic + self.start.cost(self.parts)  # for a dual point without excess
         part = gap / abs(objective) if np.isfinite(gap) and objective else 0.0
         return max(NEGLIGIBLE, 0.1 * tol, 0.1 * part, 0.9 * tol - part)
+
+    def _is_proved(self) -> bool:
+        """Whether these dual points, scaled down, prove the tolerance, so that nothing is left to gain."""
+        objective, tol = self.known
+        proof = self._scaled_down(self.points, self.taken, self._stuck(self.taken)) if tol > 0.0 else NO_PROOF
+        return objective - proof.bound <= tol * abs(objective)
 
     def _first_points(self, dual: Dual) -> list[Array]:
         """The given dual points, or subgradients; a norm that is the only term beside ridges takes all that is left."""
@@ -276,7 +282,8 @@ class WeightDual:
         elif self._spread_enough() or self._sweep(sweeps):
             return
         elif self._all_norms():
-            self._project(sweeps)
+            if not self._is_proved():
+                self._project(sweeps)
         else:
             self.points = balanced_points(self.parts, self.start.theta, self.left, self.points, sweeps)
         self.taken = self._sum(self.points)

@@ -1,9 +1,10 @@
 """The augmented Lagrangian of a problem with many weights: products instead of matrices.
 
 Newton systems are solved by conjugate gradients. The preconditioner is the exact matrix of the penalties, which is
-sparse, plus the diagonal of the rest. Where the penalties are separable, it is a diagonal. Beside quadratic terms that
-couple bounded weights, only a little of the diagonal is added: rows at kinks are few, and most directions have the
-curvature of the quadratic terms only.
+sparse, plus the diagonal of the rest. Where the penalties are separable, it is a diagonal. Weights tied by differences
+move as a whole, and the diagonal knows little of that: the exact system on such regions is added. Beside quadratic
+terms that couple bounded weights, only a little of the diagonal is added: rows at kinks are few, and most directions
+have the curvature of the quadratic terms only.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from cvxstructreg.certificates.quadratic_conjugate import has_bounded_forms
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.numerics.arrays import Array
-from cvxstructreg.numerics.sparse_factor import factorised
+from cvxstructreg.numerics.regions import Regions, RegionSolver
+from cvxstructreg.numerics.sparse_factor import Tridiagonal, factorised
 from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.lazy import cached_property
 from cvxstructreg.solvers.general.dual_sets import Balls
@@ -38,6 +41,8 @@ MOST_PRODUCTS, ROUGH_ACCURACY, FINE_ACCURACY = 200, 0.05, 1e-6
 #: Beside quadratic terms that couple bounded weights: the steps, and the part of the diagonal in the preconditioner.
 #: (Chosen on the multiclass hinge with a box and the Laplacian of a chain, sparse data of 5,000 x 20,000, seed 3.)
 MORE_PRODUCTS, LITTLE = 600, 1e-4
+#: The preconditioner is exact on up to so many regions, once some system has needed more than SLOW steps.
+MOST_REGIONS, SLOW = 400, 20
 #: The preconditioner is lifted by this part of its diagonal, so that it has a factorisation.
 SINGULAR = 1e-13
 #: The Newton matrix is regularised by this part of the curvature of all rows.
@@ -47,6 +52,7 @@ TINY = 1e-12
 class MatrixFreeLagrangian(AugmentedLagrangian):
     """The terms of a problem with sparse or large data."""
 
+    slow = False  # whether conjugate gradients have needed many steps
     lifted = 0.0  # how much the last Newton matrix was lifted, in parts of the curvature of all rows
 
     def __init__(self, problem: Problem) -> None:
@@ -97,6 +103,7 @@ class NewtonOperator:
         self.function, self.state, self.rows = function, state, rows
         self.shift = TINY * function.capacity[:, None] + np.finfo(float).tiny
         self._inverses: list[Any] | None = None
+        self._regions: RegionSolver | None = None
 
     def lift(self, part: float) -> None:
         """Add this part of the curvature of all rows to the diagonal."""
@@ -147,15 +154,27 @@ class NewtonOperator:
     def precondition(self, r: Array) -> Array:
         """P^-1 r."""
         if self._inverses is None:
-            self._inverses = [self._inverse(a) for a in range(self.function.k)]
+            self._prepare()
+        assert self._inverses is not None
         columns = [
             inverse.solve(r[:, a]) if hasattr(inverse, "solve") else inverse * r[:, a]
             for a, inverse in enumerate(self._inverses)
         ]
-        return np.column_stack(columns)
+        z = np.column_stack(columns)
+        if self._regions is not None:
+            self._regions.add_to(z, r)
+        return z
 
-    def _inverse(self, a: int) -> Any:
-        """The inverse of the preconditioner of one output: a diagonal, or a sparse factorisation."""
+    def _prepare(self) -> None:
+        """Make the preconditioner: one for each output, and one for regions that move as a whole."""
+        outputs = [self._output(a) for a in range(self.function.k)]
+        self._inverses = [_inverse(*output) for output in outputs]
+        stiff = not any(isinstance(inverse, np.ndarray | Tridiagonal) for inverse in self._inverses)
+        useful = self.function.slow and not self.function.coupled and not self.function.parts.score_forms
+        self._regions = self._region_solver(outputs) if stiff and useful else None
+
+    def _output(self, a: int) -> tuple[sp.csr_array, Array, Array]:
+        """The preconditioner of one output: a matrix, a diagonal, and the diagonal of the terms of the scores."""
         function, k = self.function, self.function.k
         diagonal, of_scores = self.shift[:, 0].copy(), np.zeros(function.size)
         for term, h in zip(function.smooth, self.rows, strict=True):
@@ -173,28 +192,49 @@ class NewtonOperator:
                 of_scores += rough.squares.T @ (slopes @ mixing)
         if function.coupled:
             of_scores[: function.n_weights] *= LITTLE
-        diagonal += of_scores
         for scaled in function.parts.weight_forms:
             form = scaled.form
             if form.diagonal is None and not form.is_operator and sp.issparse(form.matrix):
                 matrix = matrix + _padded(2.0 * scaled.scale * form.matrix, D)
             else:
                 diagonal[: function.n_weights] += 2.0 * scaled.scale * form.main_diagonal
-        if matrix.nnz == 0:
-            return 1.0 / diagonal
-        lifted = diagonal + SINGULAR * (matrix.diagonal() + diagonal)  # the diagonal may be below the round-off
-        return factorised(sp.csr_array(matrix + sp.diags_array(lifted)))
+        return matrix, diagonal, of_scores
+
+    def _region_solver(self, outputs: list[tuple[sp.csr_array, Array, Array]]) -> RegionSolver | None:
+        """The exact system on regions that the terms of the scores hold more than all others; None if too many."""
+        parts = [part for part in self._parts if not isinstance(part, Diagonal | ByOutput)]
+        if any(isinstance(part, BallsProduct) for part in parts):
+            return None
+        labels, found, count = np.full((self.function.size, self.function.k), -1), [], 0
+        for a, (matrix, diagonal, of_scores) in enumerate(outputs):
+            n, own = connected_components(matrix, directed=False)
+            held = np.maximum(np.bincount(own, diagonal + matrix.sum(axis=1), minlength=n), 0.0)
+            by_scores = np.bincount(own, of_scores, minlength=n)
+            loose = np.flatnonzero(held < by_scores)
+            numbers = np.full(n, -1)
+            numbers[loose] = count + np.arange(len(loose))
+            labels[:, a], count = numbers[own], count + len(loose)
+            found.append(np.column_stack([held, by_scores])[loose])
+        if not 0 < count <= MOST_REGIONS:
+            return None
+        regions = Regions(labels)
+        both = np.concatenate(found)
+        curvature = regions.curvature(both[:, 0], [part.row_blocks() for part in parts])
+        return RegionSolver(regions, curvature, both.sum(axis=1))
 
     def solve(self, right: Array, accuracy: float = ROUGH_ACCURACY, start: Array | None = None) -> Array:
         """Conjugate gradients on H x = right, until the residual falls to this part."""
         x = np.zeros_like(right) if start is None else start
         r = right.copy() if start is None else right - self.product(start)
-        enough = accuracy**2 * float(np.vdot(right, self.precondition(right)))
-        z = self.precondition(r)
+        first = self.precondition(right)
+        enough = accuracy**2 * float(np.vdot(right, first))
+        z = first if start is None else self.precondition(r)
         p, old = z, float(np.vdot(r, z))
-        for _ in range(MORE_PRODUCTS if self.function.coupled else MOST_PRODUCTS):
+        for count in range(MORE_PRODUCTS if self.function.coupled else MOST_PRODUCTS):
             if not old > enough or deadline.passed():
                 break
+            if count == SLOW:
+                self.function.slow = True
             product = self.product(p)
             curvature = float(np.vdot(p, product))
             if not curvature > 0.0:
@@ -205,6 +245,15 @@ class NewtonOperator:
             new = float(np.vdot(r, z))
             p, old = z + (new / old) * p, new
         return x
+
+
+def _inverse(matrix: sp.csr_array, diagonal: Array, of_scores: Array) -> Any:
+    """The inverse for one output: a diagonal, or a sparse factorisation."""
+    diagonal = diagonal + of_scores
+    if matrix.nnz == 0:
+        return 1.0 / diagonal
+    lifted = diagonal + SINGULAR * (matrix.diagonal() + diagonal)  # the diagonal may be below the round-off
+    return factorised(sp.csr_array(matrix + sp.diags_array(lifted)))
 
 
 def _padded(matrix: Any, size: int) -> sp.csr_array:

@@ -40,6 +40,10 @@ class RowProduct:
     def __matmul__(self, v: Array) -> Array:
         return np.asarray(self.columns @ (self.weights * (self.rows @ v[:, 0])))[:, None]
 
+    def row_blocks(self) -> tuple[Any, Array]:
+        """The rows, with a 1 x 1 matrix for each."""
+        return self.rows, self.weights[:, None, None]
+
 
 class BlockProduct:
     """R'HR with a k x k matrix for each row."""
@@ -49,6 +53,10 @@ class BlockProduct:
 
     def __matmul__(self, v: Array) -> Array:
         return times(self.columns, np.einsum("iab,ib->ia", self.blocks, times(self.rows, v)))
+
+    def row_blocks(self) -> tuple[Any, Array]:
+        """The rows, with a k x k matrix for each."""
+        return self.rows, self.blocks
 
 
 class ActiveProduct:
@@ -72,6 +80,12 @@ class ActiveProduct:
         z = times(self.rows, v)
         p = self.weights * (centred(z) if self.is_centred else z)
         return times(self.columns, centred(p) if self.is_centred else p)
+
+    def row_blocks(self) -> tuple[Any, Array]:
+        """The rows, with a k x k matrix for each."""
+        k = self.weights.shape[1]
+        C = np.eye(k) - 1.0 / k if self.is_centred else np.eye(k)
+        return self.rows, np.einsum("ac,ic,cb->iab", C, self.weights, C)
 
 
 class BallsProduct:
