@@ -113,7 +113,9 @@ def test_weights_without_penalty_whose_scores_nearly_cancel(near, intercept):
     assert kept_rows(problem.normal_form) is not None
     theta, b = np.zeros((D, 1)), np.zeros(1)
     first, second = (certify_point(each, theta, b) for each in (memory, problem))
-    np.testing.assert_allclose(first.lower_bound, second.lower_bound, rtol=1e-7)
     reaches = [free_reach(each.normal_form, theta)[:2] for each in (memory, problem)]
     np.testing.assert_allclose(*reaches, rtol=1e-3)
+    # round-off in products with X moves a bound in proportion to how far the weights may move
+    rtol = 32.0 * np.finfo(float).eps * reaches[0].max()
+    np.testing.assert_allclose(first.lower_bound, second.lower_bound, rtol=rtol)
     assert reaches[0].min() > 0.1 / (near * np.sqrt(N))
