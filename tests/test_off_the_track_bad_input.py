@@ -63,3 +63,17 @@ def test_a_sigma_that_is_no_positive_number_is_refused():
         problem.solve("semismooth_newton", sigma=-1.0)
     with pytest.raises(ValueError, match="sigma = 1e\\+305 makes penalty parameters overflow"):
         problem.solve("semismooth_newton", sigma=1e305)
+
+
+@pytest.mark.parametrize("loss", [csr.Hinge(Y), csr.MulticlassHinge(np.arange(len(Y)) % 3), csr.Absolute(Z)])
+@pytest.mark.parametrize("penalty", [csr.L1(), csr.GroupLasso(csr.Groups([[0, 1, 2, 3], [2, 3, 4, 5]]))])
+def test_strengths_near_the_largest_number(loss, penalty):
+    """No solver can represent its penalty parameters, and none may end the solve with an error."""
+    problem = csr.Problem(csr.Linear(X), loss + 1e300 * penalty)
+    with np.errstate(all="ignore"), muted(InaccurateWarning):
+        solution = problem.solve(time_limit=2.0)
+    assert solution.status in HONEST
+    best = csr.Problem(csr.Linear(X), loss + 1e6 * penalty).solve()  # of zero weights
+    assert solution.objective >= best.objective * (1 - 1e-6)
+    if solution.status == "optimal":
+        assert np.all(solution.coef == 0.0)

@@ -33,7 +33,7 @@ from cvxstructreg.solvers.general.lagrangian import (
 from cvxstructreg.solvers.general.matrix_free import FINE_ACCURACY, MatrixFreeLagrangian, NewtonOperator
 from cvxstructreg.solvers.general.newton_matrix import Hessians, bent
 from cvxstructreg.solvers.general.row_system import RowSystem
-from cvxstructreg.solvers.iterate import Iterate
+from cvxstructreg.solvers.iterate import Iterate, SolverFailedError
 from cvxstructreg.solvers.solver import COPIED, Solver
 
 #: Unknowns and numbers in the data up to which dense Newton matrices are made.
@@ -93,6 +93,8 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
         for term in function.rough:
             term.sigma *= SHARP_SCORES if term.of_scores else SHARP_WEIGHTS
     if not all(np.isfinite(STEEP * term.sigma) for term in function.rough):
+        if sigma == 1.0:  # the strengths of the problem are at fault
+            raise SolverFailedError("the penalty parameters overflow")
         raise ValueError(f"sigma = {sigma:g} makes penalty parameters overflow; choose a number nearer to 1")
     _warm_start(function, start, x)
     last, most = np.inf, [MOST_GROWTH * term.sigma for term in function.rough]
