@@ -40,6 +40,8 @@ UNPROMISING_GROWTH, UNPROMISING_FROM, WATCHED_FROM = 2.0, 100, 2
 MOST_SWEEPS, LEAST_SWEEPS = 200, 20
 #: Proofs in the coordinates of a solver that may fail in those of the problem before another solver is tried.
 MOST_REFUSED = 5
+#: An objective that falls by this factor may decrease forever, as on separated classes: such a direction is searched for.
+VANISHED = 1e-8
 #: Seconds allowed for a last certificate after the time limit has passed.
 GRACE = 0.3
 #: Weights of at most this size, relative to the largest weight, are tried as zeros; infinity sets all weights to zero.
@@ -200,6 +202,8 @@ class Run:
                 return End("optimal", "")
             if late:
                 return End("time_limit", "the time limit passed")
+            if self.lowest <= VANISHED * self.history[0].objective and self._has_no_minimiser():
+                return End("inaccurate", "the objective decreases forever")
             if iterate.exhausted:
                 return End("inaccurate", f"{name} made no further progress at a relative gap of {error:.1e}")
             if over:
