@@ -274,6 +274,7 @@ SOLVES = {
         r"'fista' does not accept this problem: Hinge\(6 rows\) has no gradient.* These do: .*'admm'.*'cvxpy'",
     ),
     "unknown option": (lambda: fit(RIDGE, solver="fista", rho=1.0), TypeError, "'fista' has no option 'rho'; it has"),
+    "longer option": (lambda: fit(RIDGE, tolerance=1e-3), TypeError, "no option 'tolerance'; did you mean 'tol'?"),
     "option of auto": (lambda: fit(RIDGE, speed=1.0), TypeError, "has no option 'speed'; it has"),
     "zero tol": (lambda: fit(RIDGE, tol=0), ValueError, "tol must be positive, got 0"),
     "negative tol": (lambda: fit(RIDGE, tol=-1e-6), ValueError, "tol must be positive, got -1e-06"),

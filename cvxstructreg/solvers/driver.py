@@ -144,7 +144,9 @@ def _check_options(solver: Solver, options: dict[str, Any]) -> None:
     unknown = sorted(set(options) - set(known))
     if unknown:
         general = [name for name in inspect.signature(solve).parameters if name not in ("problem", "options")]
-        close = difflib.get_close_matches(unknown[0], [*known, *general], n=1)
+        names = [*known, *general]
+        longer = [name for name in names if unknown[0].startswith(name) or name.startswith(unknown[0])]
+        close = longer or difflib.get_close_matches(unknown[0], names, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise TypeError(
             f"solver {solver.name!r} has no option {unknown[0]!r}{hint or ';'} it has {', '.join(known) or 'none'}"
