@@ -40,7 +40,7 @@ UNPROMISING_GROWTH, UNPROMISING_FROM, WATCHED_FROM = 2.0, 100, 2
 MOST_SWEEPS, LEAST_SWEEPS = 200, 20
 #: Proofs in the coordinates of a solver that may fail in those of the problem before another solver is tried.
 MOST_REFUSED = 5
-#: An objective that falls by this factor may decrease forever, as on separated classes: such a direction is searched for.
+#: An objective that falls by this factor may decrease forever, as on separated classes: that is then looked into.
 VANISHED = 1e-8
 #: Seconds allowed for a last certificate after the time limit has passed.
 GRACE = 0.3
