@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,6 +12,7 @@ import cvxstructreg as csr
 from cvxstructreg.certificates.free_directions import free_directions
 from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.forms.chains import plain_chain
+from cvxstructreg.numerics.round_off import UNIT
 from cvxstructreg.solvers.denoising import compiled_chain, total_variation
 from cvxstructreg.solvers.denoising.paths import directions
 
@@ -260,3 +263,39 @@ def test_subclasses_of_the_squared_loss_are_not_taken_for_it(monkeypatch):
         assert plain_chain.plain_chain(csr.Problem(model, objective).normal_form) is None
     for other in (csr.Linear(np.eye(10)), csr.Linear(2.0 * np.eye(10), intercept=False)):
         assert plain_chain.plain_chain(csr.Problem(other, csr.Squared(y) + penalty).normal_form) is None
+
+
+@pytest.mark.parametrize("n", [2, 5, 17, 18, 256, 257, 1025, 4_097])
+@pytest.mark.parametrize("even", [True, False])
+@pytest.mark.parametrize("jumps", [True, False])
+def test_the_compiled_bound_of_a_chain_has_the_sums_of_its_dual_point(n, even, jumps):
+    rng = np.random.default_rng(n)
+    y = rng.normal(size=n)
+    s, lam = (np.array([1.7]), np.array([0.5])) if even else (rng.uniform(0.5, 2.0, n), rng.uniform(0.1, 1.0, n - 1))
+    x = np.repeat(rng.normal(size=n), 3)[:n] if jumps else np.full(n, y.mean())
+    chain = plain_chain.PlainChain(s, y, lam)
+    u, q = (point[:, 0] for point in chain.dual(x))
+    flow = np.concatenate([[0.0], q, [0.0]])
+    np.testing.assert_array_equal(u, flow[:-1] - flow[1:])
+    assert np.all(np.abs(q) <= lam)
+    variation, conjugate = np.broadcast_to(lam, n - 1) @ np.abs(np.diff(x)), u * y + u**2 / (2.0 * s)
+    for objective, value, round_off in (chain.proof(x), chain.bounds(x, u, q)):
+        assert objective == pytest.approx(0.5 * np.sum(s * (x - y) ** 2) + variation, rel=1e-12)
+        assert value == pytest.approx(-np.sum(conjugate), rel=1e-12, abs=1e-13 * n)
+        inner = np.abs(flow[:-1]) + np.abs(flow[1:])
+        noise = np.abs(u * x) + inner * np.maximum(np.abs(x), np.abs(y + u / s))
+        sizes = np.abs(u * y) + u**2 / (2.0 * s)
+        assert round_off == pytest.approx(UNIT * np.sum(sizes + noise), rel=1e-12)
+
+
+def test_the_dual_points_of_a_long_chain_are_computed_when_read(monkeypatch):
+    monkeypatch.setattr(plain_chain, "COMPILE_FROM", 2)
+    solution = denoising(RNG.normal(size=300), 0.3 * csr.FusedLasso(graph_of(grid(300), 300))).solve(tol=1e-9)
+    assert "points" not in solution.dual.__dict__
+    assert (set(solution.dual), len(solution.dual)) == ({0, 1}, 2)
+    stored = pickle.loads(pickle.dumps(solution))
+    for number, point in stored.dual.items():
+        np.testing.assert_array_equal(point, solution.dual[number])
+        np.testing.assert_array_equal(point[:, 0], solution.certificate.dual.terms[number])
+        np.testing.assert_array_equal(point[:, 0], stored.certificate.dual.terms[number])
+    assert repr(solution.dual) == repr(dict(solution.dual))

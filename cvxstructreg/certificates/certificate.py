@@ -29,6 +29,7 @@ from cvxstructreg.certificates.strong_convexity import strong_convexity_bound
 from cvxstructreg.core.data_record import DataRecord
 from cvxstructreg.core.default_prox import NoProxError
 from cvxstructreg.core.loss import Loss
+from cvxstructreg.forms.chains.chain_dual import ChainDual, ChainPoint
 from cvxstructreg.forms.chains.plain_chain import plain_chain
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.round_off import UNIT
@@ -186,12 +187,17 @@ def _of_chain(problem: Problem, theta: Array, dual: Mapping[int, Array], known: 
     if chain is None or any(piece.number not in dual for piece in parts.pieces):
         return None
     loss, edges = parts.pieces
-    u, q = dual[loss.number], dual[edges.number]
-    found = chain.bounds(theta[:, 0], u[:, 0], q[:, 0])
+    points: dict[int, Any]
+    if isinstance(dual, ChainDual) and dual.belongs(chain, theta):  # no need to store them
+        points = {number: ChainPoint(dual, number) for number in dual}
+        found: tuple[float, float, float] | None = chain.proof(theta[:, 0])
+    else:
+        points = {piece.number: dual[piece.number] for piece in (loss, edges)}
+        found = chain.bounds(theta[:, 0], points[loss.number][:, 0], points[edges.number][:, 0])
     if found is None or not np.isfinite(found).all():
         return None
     objective, value, round_off = found
-    proof = Proof(value - round_off, DualPoint(value, u, {loss.number: u, edges.number: q}))
+    proof = Proof(value - round_off, DualPoint(value, points[loss.number], points))
     return _from_bound(problem, "duality_gap", objective, proof if proof.bound >= known.bound else known)
 
 

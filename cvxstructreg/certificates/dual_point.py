@@ -9,6 +9,7 @@ import numpy as np
 
 from cvxstructreg.certificates.row_sums.kept_dual import KeptPoint
 from cvxstructreg.certificates.score_dual import ScoreDual
+from cvxstructreg.forms.chains.chain_dual import ChainPoint
 from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.numerics.arrays import Array
 
@@ -85,7 +86,7 @@ class DualPoint:
         return None if self._function is None else _as_vector(self._function)
 
     def _scaled(self, u: Any) -> Array:
-        u = u.gather() if isinstance(u, KeptPoint) else u
+        u = u.gather() if isinstance(u, (KeptPoint, ChainPoint)) else u
         return _as_vector(u if self._factor == 1.0 else self._factor * u)
 
     def __repr__(self) -> str:

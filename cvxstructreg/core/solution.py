@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -74,8 +75,9 @@ class Solution:
         The solver that found this point. With ``solver="auto"``, other solvers may have run before or after.
     n_iter, time, history
         Iterations and seconds of all solvers, and a record of every certificate and of every change of solver.
-    dual : dict
-        Dual points, keyed by the number of the term in the objective.
+    dual : mapping
+        Dual points, keyed by the number of the term in the objective. Those of long chains with X = I are computed when
+        they are first read.
     n_passes : int
         Passes over data in blocks of rows (:class:`cvxstructreg.RowBlocks`), 0 for data in memory.
     solver_choice : str
@@ -102,7 +104,7 @@ class Solution:
     n_iter: int
     time: float
     history: tuple[Record, ...] = field(repr=False, default=())
-    dual: dict[int, Array] = field(repr=False, default_factory=dict)
+    dual: Mapping[int, Array] = field(repr=False, default_factory=dict)
     n_passes: int = 0
     solver_choice: str = ""
 

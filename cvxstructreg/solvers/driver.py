@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
@@ -118,7 +118,7 @@ def _start(problem: Problem, solver: Solver, warm_start: Any) -> Iterate:
     if warm_start is None:
         null = null_point(solver.reduced(problem).problem)
         return Iterate(null.theta.copy(), null.b.copy())
-    dual: dict[int, Array] = {}
+    dual: Mapping[int, Array] = {}
     if isinstance(warm_start, Solution):
         coef, intercept, dual = warm_start.coef, warm_start.intercept, warm_start.dual
     elif isinstance(warm_start, tuple) and len(warm_start) == 2:

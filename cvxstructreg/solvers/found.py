@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.forms.chains.chain_dual import ChainDual
+from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.reductions.reduction import Point
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.solver import Solver
@@ -28,6 +31,12 @@ class Found:
 def lifted(problem: Problem, found: Found) -> Point:
     """The point in the coordinates of the problem."""
     return found.solver.reduced(problem).lift(Point(found.iterate.theta, found.iterate.b, found.iterate.dual))
+
+
+def dual_points(problem: Problem, found: Found) -> Mapping[int, Array]:
+    """Its dual points in the coordinates of the problem, as a copy unless they are computed when first read."""
+    dual = lifted(problem, found).dual
+    return dual if isinstance(dual, ChainDual) else dict(dual)
 
 
 def start_at(problem: Problem, solver: Solver, point: Point) -> Iterate:

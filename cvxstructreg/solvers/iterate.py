@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cvxstructreg.numerics.arrays import Array
@@ -47,7 +48,7 @@ class Iterate:
 
     theta: Array
     b: Array
-    dual: dict[int, Array] = field(default_factory=dict)
+    dual: Mapping[int, Array] = field(default_factory=dict)
     exhausted: bool = False
     promising: bool | None = None
 

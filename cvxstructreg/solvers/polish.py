@@ -8,7 +8,7 @@ result is kept only if its certificate is at least as good, up to the tolerance 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -72,7 +72,7 @@ def polished(solution: Solution, tol: float, cvxpy_solver: str = "CLARABEL") -> 
     return solution
 
 
-def _patterns(problem: Problem, theta: Array, b: Array, dual: dict[int, Array]) -> Iterator[NDArray[np.bool_]]:
+def _patterns(problem: Problem, theta: Array, b: Array, dual: Mapping[int, Array]) -> Iterator[NDArray[np.bool_]]:
     """Yield the sets of weights that may be zero or at a bound, the largest first."""
     parts = problem.normal_form
     slope = slope_at(parts, theta, b, dual).gradient

@@ -21,7 +21,7 @@ from cvxstructreg.reductions.reduction import Point
 from cvxstructreg.runtime import compiling, deadline
 from cvxstructreg.solvers import handover
 from cvxstructreg.solvers.checkpoint import Checkpoint
-from cvxstructreg.solvers.found import Found, handed_over, lifted
+from cvxstructreg.solvers.found import Found, dual_points, handed_over, lifted
 from cvxstructreg.solvers.handover import End
 from cvxstructreg.solvers.iterate import Iterate, SolverFailedError
 from cvxstructreg.solvers.passes import Passes
@@ -314,7 +314,7 @@ class Run:
             n_iter=self.count,
             time=deadline.clock() - self.began,
             history=tuple(self.history),
-            dual=dict(lifted(self.problem, self.prover or self.best).dual),
+            dual=dual_points(self.problem, self.prover or self.best),
             n_passes=self.passes.count,
             solver_choice=self._choice_in_words(),
         )

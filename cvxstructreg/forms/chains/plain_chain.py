@@ -45,11 +45,19 @@ class PlainChain:
 
     def dual(self, x: Array) -> tuple[Array, Array]:
         """The dual points (u, q) of loss and edges, in balance, that belong to weights x."""
-        from cvxstructreg.forms.chains.compiled_identity import chain_dual
+        from cvxstructreg.forms.chains.compiled_identity import chain_proof
 
         u, q = np.empty((len(x), 1)), np.empty((len(x) - 1, 1))
-        chain_dual(self.s, self.lam, self.y, x, u[:, 0], q[:, 0])
+        chain_proof(self.s, self.lam, self.y, x, u[:, 0], q[:, 0], np.zeros((2, 5)))
         return u, q
+
+    def proof(self, x: Array) -> tuple[float, float, float]:
+        """The numbers of :meth:`bounds` at x and its :meth:`dual` points, which are not stored."""
+        from cvxstructreg.forms.chains.compiled_identity import chain_proof
+
+        sums, none = np.zeros((2, 5)), np.empty(0)
+        chain_proof(self.s, self.lam, self.y, x, none, none, sums)
+        return _bounds(sums)
 
     def bounds(self, x: Array, u: Array, q: Array) -> tuple[float, float, float] | None:
         """The objective at x, the dual objective at (u, q), and its possible round-off; None if that is infeasible."""
@@ -60,8 +68,13 @@ class PlainChain:
             return None
         if not chain_sums(self.s, self.lam, self.y, x, u, q, sums):
             return None
-        loss, jumps, cost, size, noise = map(float, sums.sum(axis=0))
-        return loss + jumps, -cost, UNIT * (size + noise)
+        return _bounds(sums)
+
+
+def _bounds(sums: Array) -> tuple[float, float, float]:
+    """The objective, the dual objective and its possible round-off from sums over a chain."""
+    loss, jumps, cost, size, noise = map(float, sums.sum(axis=0))
+    return loss + jumps, -cost, UNIT * (size + noise)
 
 
 def plain_chain(parts: NormalForm) -> PlainChain | None:

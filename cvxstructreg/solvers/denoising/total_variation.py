@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.forms.chains.chain_dual import ChainDual
 from cvxstructreg.forms.chains.plain_chain import PlainChain, is_identity, plain_chain
 from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.numerics.arrays import Array
@@ -268,9 +269,8 @@ def _solved(problem: Problem, chain: PlainChain) -> Iterate:
     elif even < 0.0 or not denoise_even_chain(chain.y, even, x[:, 0]):
         s, lam = np.broadcast_to(chain.s, (n,)).copy(), np.broadcast_to(chain.lam, (n - 1,)).copy()
         denoise_row(chain.y, -1.0, s, lam, x[:, 0])
-    u, q = chain.dual(x[:, 0])
     loss, edges = problem.normal_form.pieces
-    return Iterate(x, np.zeros(1), {loss.number: u, edges.number: q}, exhausted=True)
+    return Iterate(x, np.zeros(1), ChainDual(chain, x, loss.number, edges.number), exhausted=True)
 
 
 NEEDS = (Identity(), SquaredLoss(), OneLoss(), Differences())

@@ -9,7 +9,7 @@ intercepts the same scale. See Boyd et al. (2011), sections 3.4 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -219,7 +219,7 @@ def _dense_gram(K: Any) -> Array:
     return to_dense(K.T @ K)
 
 
-def _blocks(problem: Problem, x: Array, dual: dict[int, Array], unit: float) -> list[_Block]:
+def _blocks(problem: Problem, x: Array, dual: Mapping[int, Array], unit: float) -> list[_Block]:
     parts, design = problem.normal_form, _with_intercept(problem, unit)
     d = problem.model.n_weights
     pick = sp.eye_array(d, d + 1, format="csr") / unit

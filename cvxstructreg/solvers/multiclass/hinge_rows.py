@@ -11,6 +11,7 @@ with A = -U centred, 0 <= U (<= c where p = 1), and q'A = 0 if b is free.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,7 +77,7 @@ class HingeRows:
         centred = centred_hinge.centred(U)
         return {number: centred[first:last] for number, first, last in self.spans}
 
-    def multipliers(self, dual: dict[int, Array]) -> Array:
+    def multipliers(self, dual: Mapping[int, Array]) -> Array:
         """U for given dual points, zero for terms without one."""
         U = np.zeros_like(self.costs)
         for number, first, last in self.spans:

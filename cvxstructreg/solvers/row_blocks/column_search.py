@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,7 +88,7 @@ class Search:
                     theta, b = small.shaped(found.coef, found.intercept)
         return np.flatnonzero(theta.any(axis=1) | self.always), (theta, b)
 
-    def excess(self, left: Array, dual: dict[int, Array], solved: Any = ()) -> tuple[Array, dict[int, Array]]:
+    def excess(self, left: Array, dual: Mapping[int, Array], solved: Any = ()) -> tuple[Array, dict[int, Array]]:
         """The part of ``left`` that no term on the weights absorbs, and dual points of these terms.
 
         ``dual`` are dual points of a solution over the weights in ``solved``.

@@ -6,6 +6,7 @@ the separable part and of the pieces. The excess is what remains for the best du
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ CHECK_EVERY, STALLED = 50, 0.99
 
 
 def excess_of(
-    parts: NormalForm, left: Array, points: dict[int, Array], solved: Any = ()
+    parts: NormalForm, left: Array, points: Mapping[int, Array], solved: Any = ()
 ) -> tuple[Array, dict[int, Array]]:
     """The excess, and dual points of the pieces on the weights that reach it; ``points`` are first guesses.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from cvxstructreg.solvers.row_blocks.column_search import Search
 
 
 def judge(
-    search: Search, theta: Array, b: Array, dual: dict[int, Array], chosen: Any
+    search: Search, theta: Array, b: Array, dual: Mapping[int, Array], chosen: Any
 ) -> tuple[Array, dict[int, Array]]:
     """The excess of all weights at a solution over the chosen columns, by one pass, and all its dual points."""
     rows = kept_rows(search.parts)
@@ -29,7 +30,9 @@ def judge(
     return excess, {**on_scores, **points}
 
 
-def balanced(search: Search, theta: Array, b: Array, dual: dict[int, Array]) -> tuple[float, Array, dict[int, Array]]:
+def balanced(
+    search: Search, theta: Array, b: Array, dual: Mapping[int, Array]
+) -> tuple[float, Array, dict[int, Array]]:
     """The objective, the dual point of the scores, and its parts that are used as they are given.
 
     The point is prepared as certificates do, so that they find its product with X'.
