@@ -299,3 +299,17 @@ def test_the_dual_points_of_a_long_chain_are_computed_when_read(monkeypatch):
         np.testing.assert_array_equal(point[:, 0], solution.certificate.dual.terms[number])
         np.testing.assert_array_equal(point[:, 0], stored.certificate.dual.terms[number])
     assert repr(solution.dual) == repr(dict(solution.dual))
+
+
+@pytest.mark.parametrize("n", [1, 5, 256, 1_000])
+@pytest.mark.parametrize("even", [True, False])
+def test_the_best_constant_of_a_chain_is_found_in_one_pass(n, even):
+    rng = np.random.default_rng(n)
+    s = np.array([1.7]) if even else rng.uniform(0.5, 2.0, n)
+    for y in (rng.normal(size=n), 1e6 + rng.normal(size=n), np.full(n, 0.1)):
+        best, value, at_zero = plain_chain.PlainChain(s, y, np.ones(1)).mean()
+        weights = np.broadcast_to(s, n)
+        assert best == pytest.approx(np.average(y, weights=weights), rel=1e-12)
+        assert value == pytest.approx(0.5 * np.sum(weights * (y - best) ** 2), rel=1e-9, abs=1e-25)
+        assert at_zero == pytest.approx(0.5 * np.sum(weights * y**2), rel=1e-12)
+    assert (best, value) == (0.1, 0.0)

@@ -99,12 +99,12 @@ def _find(problem: Problem) -> NullPoint:
 
 
 def _of_chain(chain: PlainChain, parts: NormalForm) -> NullPoint:
-    """The null point of a long chain with X = I: the best constant, in two passes."""
+    """The null point of a long chain with X = I: the best constant, in one pass; its weights are read-only."""
     best, value, at_zero = chain.mean()
     if not value < at_zero:
         best, value = 0.0, at_zero
     start = best if value > PERFECT * at_zero else 0.0
-    return NullPoint(np.full(parts.shape, start), np.zeros(1), value, at_zero, at_zero)
+    return NullPoint(np.broadcast_to(start, parts.shape), np.zeros(1), value, at_zero, at_zero)
 
 
 def _is_lone_loss(parts: NormalForm) -> bool:

@@ -117,7 +117,7 @@ def _reasons(solution: Solution, last: str) -> str:
 def _start(problem: Problem, solver: Solver, warm_start: Any) -> Iterate:
     if warm_start is None:
         null = null_point(solver.reduced(problem).problem)
-        return Iterate(null.theta.copy(), null.b.copy())
+        return Iterate(null.theta if solver.ignores_start else null.theta.copy(), null.b.copy())
     dual: Mapping[int, Array] = {}
     if isinstance(warm_start, Solution):
         coef, intercept, dual = warm_start.coef, warm_start.intercept, warm_start.dual

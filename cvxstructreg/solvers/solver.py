@@ -53,6 +53,8 @@ class Solver:
         then no longer than the iterations so far.
     by_passes : bool
         Whether the solver uses the data only through products, so that it accepts data in blocks of rows.
+    ignores_start : bool
+        Whether the solver does not read its starting point, which is then not copied for it.
 
     Examples
     --------
@@ -87,6 +89,7 @@ class Solver:
     fastest_if: tuple[Need, ...] = ()
     cheap_steps: bool = False
     by_passes: bool = False
+    ignores_start: bool = False
 
     def refusal(self, problem: Problem) -> Refusal | None:
         """Why the solver does not accept a problem; None if the problem is accepted."""

@@ -55,20 +55,45 @@ def add(sums: Floats, m: int, value: float) -> None:
 
 
 @njit(cache=True)
-def constant_sums(c: float, s: Floats, y: Floats, sums: Floats) -> None:
-    """Add sum_i s_i (y_i - c)^2 / 2, sum_i s_i (y_i - c) and sum_i s_i to the first three columns."""
-    one = len(s) == 1
-    for begin in range(0, len(y), SHORT):
-        its_y = y[begin : begin + SHORT]
-        value = first = weight = 0.0
-        for j in range(len(its_y)):
-            off, its_s = its_y[j] - c, s[0] if one else s[begin + j]
-            value += 0.5 * its_s * off * off
-            first += its_s * off
-            weight += its_s
-        add(sums, 0, value)
-        add(sums, 1, first)
-        add(sums, 2, weight)
+def all_equal(values: Floats) -> bool:
+    """Whether all numbers are equal."""
+    same = True
+    for i in range(len(values)):
+        same &= values[i] == values[0]
+    return same
+
+
+@njit(cache=True, fastmath={"reassoc"})
+def weighted_sums(s: Floats, y: Floats, near: float) -> tuple[float, float]:
+    """sum_i s_i (y_i - near) and sum_i s_i."""
+    total = weight = 0.0
+    for i in range(len(y)):
+        total += s[i] * (y[i] - near)
+        weight += s[i]
+    return total, weight
+
+
+@njit(cache=True, fastmath={"reassoc"})
+def weighted_squares(s: Floats, y: Floats, c: float) -> tuple[float, float]:
+    """sum_i s_i (y_i - c)^2 / 2 and sum_i s_i y_i^2 / 2."""
+    spread = square = 0.0
+    for i in range(len(y)):
+        spread += 0.5 * s[i] * (y[i] - c) * (y[i] - c)
+        square += 0.5 * s[i] * y[i] * y[i]
+    return spread, square
+
+
+@njit(cache=True)
+def block_moments(s: Floats, y: Floats, found: Floats) -> None:
+    """For each BLOCK of y its weight, its mean, and the :func:`weighted_squares` about the mean, a column of each."""
+    even = np.full(BLOCK, s[0])
+    for row in range(len(found)):
+        its_y = y[row * BLOCK : (row + 1) * BLOCK]
+        its_s = even[: len(its_y)] if len(s) == 1 else s[row * BLOCK : (row + 1) * BLOCK]
+        total, weight = weighted_sums(its_s, its_y, its_y[0])
+        mean = its_y[0] + total / weight
+        found[row, 0], found[row, 1] = weight, mean
+        found[row, 2], found[row, 3] = weighted_squares(its_s, its_y, mean)
 
 
 @njit(cache=True)

@@ -34,14 +34,14 @@ class PlainChain:
 
     def mean(self) -> tuple[float, float, float]:
         """The best constant, the objective there, and the objective at zero."""
-        from cvxstructreg.forms.chains.compiled_identity import constant_sums
+        from cvxstructreg.forms.chains.compiled_identity import BLOCK, block_moments
 
-        at_zero, at_best = np.zeros((2, 3)), np.zeros((2, 3))
-        constant_sums(0.0, self.s, self.y, at_zero)
-        value, total, weight = at_zero.sum(axis=0)
-        best = float(total / weight)
-        constant_sums(best, self.s, self.y, at_best)
-        return best, float(at_best[:, 0].sum()), float(value)
+        found = np.empty((-(-len(self.y) // BLOCK), 4))
+        block_moments(self.s, self.y, found)
+        weight, mean, spread, square = found.T
+        off = mean - mean[0]
+        moved = float(weight @ off / weight.sum())
+        return float(mean[0]) + moved, float(spread.sum() + 0.5 * weight @ (off - moved) ** 2), float(square.sum())
 
     def dual(self, x: Array) -> tuple[Array, Array]:
         """The dual points (u, q) of loss and edges, in balance, that belong to weights x."""
@@ -106,10 +106,11 @@ def _find(parts: NormalForm) -> PlainChain | None:
 
 def _short(scale: float, weights: Array) -> Array:
     """The scaled weights as a vector, of a single number if all are equal."""
+    from cvxstructreg.forms.chains.compiled_identity import all_equal
+
     weights = np.ravel(weights)
-    if weights.size == 0 or weights.min() < weights.max():
-        return np.asarray(scale * weights)
-    return np.array([scale * float(weights[0])])
+    same = weights.size > 0 and all_equal(weights)
+    return np.array([scale * float(weights[0])]) if same else np.asarray(scale * weights)
 
 
 def _is_squared(loss: Loss) -> bool:

@@ -70,6 +70,8 @@ class SquaredLoss(Need):
     def missing(self, problem: Problem) -> str | None:
         """Another loss, missing rows, or rows of weight zero."""
         parts = problem.normal_form
+        if plain_chain(parts) is not None:
+            return None
         pieces = parts.score_pieces
         if len(pieces) != 1 or not isinstance(pieces[0].atom, Loss) or not pieces[0].atom.has_constant_curvature:
             return "only the squared loss is supported"
@@ -274,4 +276,4 @@ def _solved(problem: Problem, chain: PlainChain) -> Iterate:
 
 
 NEEDS = (Identity(), SquaredLoss(), OneLoss(), Differences())
-SOLVER = Solver("total_variation", run, NEEDS, AS_GIVEN)
+SOLVER = Solver("total_variation", run, NEEDS, AS_GIVEN, ignores_start=True)
