@@ -100,20 +100,31 @@ class Model:
         used = np.flatnonzero(theta[:, 0] if theta.shape[1] == 1 else theta.any(axis=1))
         if used.size == 0:
             return np.zeros((self.n_rows, theta.shape[1])) + b
-        entries, few = (self.design.nnz, FEW_SPARSE) if sp.issparse(self.design) else (self.design.size, FEW_DENSE)
-        # on small data the full product is as fast, and does not depend on earlier solves
-        if entries >= BY_COLUMNS and "columns" in self.__dict__ and used.size <= few * self.n_weights:
+        few = FEW_SPARSE if sp.issparse(self.design) else FEW_DENSE
+        if self._has_columns and used.size <= few * self.n_weights:
             return np.asarray(self.columns[:, used] @ theta[used]) + b
         return np.asarray(self.design @ theta) + b
 
+    @property
+    def _has_columns(self) -> bool:
+        """Whether the design is stored by columns and products should use that.
+
+        On small data they should not: they are as fast by rows, and must not depend on earlier solves.
+        """
+        entries = self.design.nnz if sp.issparse(self.design) else self.design.size
+        return "columns" in self.__dict__ and entries >= BY_COLUMNS
+
     def adjoint(self, u: Array) -> Array:
-        """A'u: the derivative of <u, F> with respect to theta."""
-        return self.last_product.at(u)
+        """A'u: the derivative of <u, F> with respect to theta.
+
+        The columns serve if a solver works on them: two copies of the data would not fit into the cache together.
+        """
+        return self.last_product.at(self.columns if self._has_columns else self.design, u)
 
     @cached_property
     def last_product(self) -> LastProduct:
         """The product A'u that a solver left for the certificate."""
-        return LastProduct(self.design)
+        return LastProduct()
 
     def __repr__(self) -> str:
         kind = "sparse" if sp.issparse(self.design) else "in blocks" if self.row_blocks is not None else "dense"

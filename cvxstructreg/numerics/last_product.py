@@ -17,32 +17,31 @@ class LastProduct:
 
     Examples
     --------
-    >>> last = LastProduct(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> last, A = LastProduct(), np.array([[1.0, 2.0], [3.0, 4.0]])
     >>> u = np.array([[1.0], [1.0]])
-    >>> last.computed(u[:, 0])
+    >>> last.computed(A, u[:, 0])
     array([4., 6.])
-    >>> last.at(u)[:, 0]
+    >>> last.at(A, u)[:, 0]
     array([4., 6.])
-    >>> last.at(2.0 * u)[:, 0]
+    >>> last.at(A, 2.0 * u)[:, 0]
     array([ 8., 12.])
     """
 
-    def __init__(self, design: Any) -> None:
-        self.design = design
+    def __init__(self) -> None:
         self._last: tuple[Array, Array] | None = None
 
-    def computed(self, u: Array) -> Array:
+    def computed(self, design: Any, u: Array) -> Array:
         """A'u for a vector u, which is kept; the caller gets a copy."""
-        product = np.asarray(self.design.T @ u)
+        product = np.asarray(design.T @ u)
         self._last = u.copy(), product
         return product.copy()
 
-    def at(self, u: Array) -> Array:
+    def at(self, design: Any, u: Array) -> Array:
         """A'u for an (n, k) array."""
         last = self._last
         if last is not None and u.shape[1] == 1 and np.array_equal(last[0], u[:, 0]):
             return last[1][:, None].copy()
-        return np.asarray(self.design.T @ u)
+        return np.asarray(design.T @ u)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"design": self.design, "_last": None}
+        return {"_last": None}
