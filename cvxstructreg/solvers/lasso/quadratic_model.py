@@ -68,15 +68,19 @@ class QuadraticModel:
         self.passes += done
         return float(worst)
 
-    def minimise(self, tol: float, max_passes: int) -> None:
+    def minimise(self, tol: float, max_passes: int, first: Any = None) -> None:
         """Coordinate descent until no step of a full pass exceeds ``tol`` in gradient units.
 
         A pass over all features finds the signs, and a few passes over the nonzero features settle them. Then a jump
         goes to the minimum for these signs, because coordinate descent is slow if features are correlated. This
-        repeats.
+        repeats. The first pass is over the features ``first`` only, if these are given: those known to move.
         """
-        while self.passes < max_passes and self.descend(self.features, tol, 1) > tol and not deadline.passed():
-            moving = self.features[self._moving(self.features)]
+        known = first is not None
+        while self.passes < max_passes:
+            features = first if known else self.features
+            if (self.descend(features, tol, 1) <= tol and not known) or deadline.passed():
+                return
+            known, moving = False, features[self._moving(features)]
             if self.descend(moving, tol, SETTLING) > tol:
                 self.jump(moving, 0.5 * tol)
 
