@@ -4,8 +4,11 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import cvxstructreg as csr
+from cvxstructreg.certificates.absorbed_pull import AbsorbedPull
+from cvxstructreg.numerics.last_product import LastProduct
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -22,3 +25,37 @@ def test_the_certificate_takes_the_last_product_of_the_solver(intercept):
     assert solution.certificate.lower_bound <= fresh.objective
     assert fresh.certificate.lower_bound <= solution.objective
     assert pickle.loads(pickle.dumps(model)).last_product._last is None
+
+
+@pytest.mark.parametrize("near", [1e-12, 1e-3, 1.0])
+def test_older_products_stand_only_where_they_prove_the_limit(near):
+    rng = np.random.default_rng(1)
+    A, u = np.asfortranarray(rng.normal(size=(50, 200))), rng.normal(size=50)
+    norms, last = np.linalg.norm(A, axis=0), LastProduct()
+    last.computed(A, u)
+    v = u + near * rng.normal(size=50)
+    exact = A.T @ v
+    limits = np.quantile(np.abs(exact), 0.9) * np.ones(200)
+    found, complete = last.within(A, v[:, None], norms, limits)
+    beyond = np.abs(exact) >= limits
+    np.testing.assert_allclose(found[beyond, 0], exact[beyond], rtol=1e-10)
+    assert np.all(np.abs(found[~beyond, 0]) < limits[~beyond])
+    assert complete == (near == 1.0)
+    assert last.within(A, u[:, None], norms, limits)[1]
+    assert last.within(sp.csc_array(A), v[:, None], norms, limits)[1]
+    assert LastProduct().within(A, v[:, None], norms, limits)[1]
+
+
+def test_the_dual_point_of_l1_is_complete_when_someone_looks_at_it():
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(400, 300))
+    problem = csr.Problem(
+        csr.Linear(X, intercept=False), csr.Gamma(rng.gamma(2.0, np.exp(X[:, 0] + 0.5 * X[:, 1]))) + 40.0 * csr.L1()
+    )
+    dual = problem.solve("working_set", tol=1e-6).certificate.dual
+    assert isinstance(dual._separable, AbsorbedPull)
+    np.testing.assert_allclose(dual.separable, -X.T @ dual.scores, rtol=1e-9, atol=1e-9)
+    assert np.abs(dual.separable).max() <= 40.0
+    copy = pickle.loads(pickle.dumps(dual))
+    assert isinstance(copy._separable, np.ndarray)
+    np.testing.assert_array_equal(copy.separable, dual.separable)

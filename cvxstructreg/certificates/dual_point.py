@@ -61,7 +61,7 @@ class DualPoint:
     value: float
     _total: Array
     _terms: dict[int, Array]
-    _separable: Array | None = None
+    _separable: Any = None  # an array, an AbsorbedPull, or None
     _function: Array | None = None
     _factor: float = 1.0  # applied on access: certificates of most points are never looked at
 
@@ -78,7 +78,8 @@ class DualPoint:
     @property
     def separable(self) -> Array | None:
         """The dual point of L1 terms and bounds together."""
-        return None if self._separable is None else _as_vector(self._separable)
+        given = self._separable
+        return None if given is None else _as_vector(given if isinstance(given, np.ndarray) else given.gather())
 
     @property
     def function(self) -> Array | None:
@@ -115,7 +116,7 @@ def dual_of(
     value: float,
     factor: float = 1.0,
     weight_points: list[Array] | None = None,
-    separable: Array | None = None,
+    separable: Any = None,
     function: Array | None = None,
 ) -> DualPoint:
     """The dual point made of ``factor`` times the points of the scores and weights; arrays are not copied."""

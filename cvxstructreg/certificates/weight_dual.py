@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from cvxstructreg.certificates.absorbed_pull import AbsorbedPull, pull_of
 from cvxstructreg.certificates.balanced_points import NEGLIGIBLE, balanced_points
 from cvxstructreg.certificates.dual_point import NO_PROOF, Proof, best, dual_of
 from cvxstructreg.certificates.free_directions import free_reach
@@ -64,7 +65,7 @@ class WeightDual:
         self.quadratic, self.gradient = quadratic
         self.ridged = parts.ridge[:, None] > 0
         self.any_ridged = bool(self.ridged.any())
-        pull = start.pull(parts)
+        pull, self.exact = pull_of(parts, start)
         self.left = -pull - self.gradient  # to be absorbed by the separable part and the pieces
         self.pull = pull
         self.unit = score_unit(start, known[0])
@@ -201,8 +202,11 @@ class WeightDual:
         size += abs(scores)
         value = -cost - scores
         bound = value - UNIT * size - self.round_off - self._paid_by_ridge(excess)
-        separable = None if self.parts.separable is None else absorbed
+        separable = None if self.parts.separable is None else self._absorbed(absorbed, s)
         return Proof(bound, dual_of(self.parts, self.start, value, s, points, separable))
+
+    def _absorbed(self, absorbed: Array, s: float) -> Array | AbsorbedPull:
+        return absorbed if self.exact else AbsorbedPull(self.parts, self.start.total, s)
 
     def _paid_by_ridge(self, excess: Array) -> float:
         """The largest cost of the round-off on features with a ridge."""

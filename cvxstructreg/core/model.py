@@ -24,19 +24,17 @@ from cvxstructreg.numerics.semidefinite import (
     not_psd,
     prove,
     round_off_of,
+    symmetric,
 )
 from cvxstructreg.runtime.lazy import cached_property
 from cvxstructreg.runtime.memory import require_memory
 
 #: If at most one row in FEW_ROWS of the weights is nonzero, only these rows of gram are used in a product.
 FEW_ROWS = 4
-#: From this many stored entries on, a product uses only the columns with nonzero weights, if these are few and the
-#: design is stored by columns.
+#: From this many stored entries on, products use the columns that a solver has made; for few nonzero weights, theirs.
 BY_COLUMNS = 100_000
 #: The largest part of nonzero weights for such a product, for a sparse and for a dense design.
 FEW_SPARSE, FEW_DENSE = 0.1, 0.4
-#: Rows that are compared at a time in the check of symmetry.
-ROWS_AT_ONCE = 512
 
 
 class Model:
@@ -100,20 +98,28 @@ class Model:
         used = np.flatnonzero(theta[:, 0] if theta.shape[1] == 1 else theta.any(axis=1))
         if used.size == 0:
             return np.zeros((self.n_rows, theta.shape[1])) + b
-        entries, few = (self.design.nnz, FEW_SPARSE) if sp.issparse(self.design) else (self.design.size, FEW_DENSE)
-        # on small data the full product is as fast, and does not depend on earlier solves
-        if entries >= BY_COLUMNS and "columns" in self.__dict__ and used.size <= few * self.n_weights:
+        few = FEW_SPARSE if sp.issparse(self.design) else FEW_DENSE
+        if self.uses_columns and used.size <= few * self.n_weights:
             return np.asarray(self.columns[:, used] @ theta[used]) + b
         return np.asarray(self.design @ theta) + b
 
+    @property
+    def uses_columns(self) -> bool:
+        """Whether products use the columns: two copies of large data would not fit into the cache together.
+
+        On small data they do not: there they are as fast, and must not depend on earlier solves.
+        """
+        entries = self.design.nnz if sp.issparse(self.design) else self.design.size
+        return "columns" in self.__dict__ and entries >= BY_COLUMNS
+
     def adjoint(self, u: Array) -> Array:
         """A'u: the derivative of <u, F> with respect to theta."""
-        return self.last_product.at(u)
+        return self.last_product.at(self.columns if self.uses_columns else self.design, u)
 
     @cached_property
     def last_product(self) -> LastProduct:
         """The product A'u that a solver left for the certificate."""
-        return LastProduct(self.design)
+        return LastProduct()
 
     def __repr__(self) -> str:
         kind = "sparse" if sp.issparse(self.design) else "in blocks" if self.row_blocks is not None else "dense"
@@ -209,7 +215,7 @@ class Kernel(Model):
             gram = gram.toarray()
         design = as_design(gram, "gram")
         self.round_off = round_off_of(np.asarray(gram).dtype if hasattr(gram, "__array__") else design.dtype)
-        super().__init__(_symmetric(design, self.round_off), intercept)
+        super().__init__(symmetric(design, self.round_off), intercept)
         self.psd = bool(psd)
         self.shift, self.repair = 0.0, ""  # the number added to the diagonal, and the reason
         # caches shared by threads: each is read once and replaced as a whole
@@ -348,19 +354,6 @@ class Kernel(Model):
             kept = values > values.size * np.finfo(float).eps * top
             self._spectrum = spectrum = values[kept], vectors[:, kept]
         return spectrum
-
-
-def _symmetric(gram: Array, round_off: float) -> Array:
-    """The matrix itself if it is symmetric, its symmetric part if it is symmetric up to round-off, else an error."""
-    scale, worst = float(np.finfo(float).tiny), 0.0
-    gram = gram if gram.flags.forc else np.ascontiguousarray(gram)
-    for first in range(0, gram.shape[0], ROWS_AT_ONCE):  # in blocks, to avoid another matrix of this size
-        rows, columns = gram[first : first + ROWS_AT_ONCE], gram[:, first : first + ROWS_AT_ONCE].T
-        scale = max(scale, float(rows.max()), -float(rows.min()))
-        worst = max(worst, float(np.abs(rows - columns).max()))
-    if worst > round_off * scale:
-        raise ValueError("gram must be symmetric; symmetrise it with (gram + gram.T) / 2 if that is intended")
-    return gram if worst == 0.0 else (gram + gram.T) / 2
 
 
 def _require_gram_memory(n: int, what: str) -> None:

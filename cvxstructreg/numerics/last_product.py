@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.round_off import UNIT
+
+#: If more than this part of the entries must be computed, all are.
+FEW = 0.25
+#: Norms of columns may be this much too small.
+NORM_ERROR = 1e-3
 
 
 class LastProduct:
@@ -17,32 +24,49 @@ class LastProduct:
 
     Examples
     --------
-    >>> last = LastProduct(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> last, A = LastProduct(), np.array([[1.0, 2.0], [3.0, 4.0]])
     >>> u = np.array([[1.0], [1.0]])
-    >>> last.computed(u[:, 0])
+    >>> last.computed(A, u[:, 0])
     array([4., 6.])
-    >>> last.at(u)[:, 0]
+    >>> last.at(A, u)[:, 0]
     array([4., 6.])
-    >>> last.at(2.0 * u)[:, 0]
+    >>> last.at(A, 2.0 * u)[:, 0]
     array([ 8., 12.])
     """
 
-    def __init__(self, design: Any) -> None:
-        self.design = design
+    def __init__(self) -> None:
         self._last: tuple[Array, Array] | None = None
 
-    def computed(self, u: Array) -> Array:
+    def computed(self, design: Any, u: Array) -> Array:
         """A'u for a vector u, which is kept; the caller gets a copy."""
-        product = np.asarray(self.design.T @ u)
+        product = np.asarray(design.T @ u)
         self._last = u.copy(), product
         return product.copy()
 
-    def at(self, u: Array) -> Array:
+    def at(self, design: Any, u: Array) -> Array:
         """A'u for an (n, k) array."""
         last = self._last
         if last is not None and u.shape[1] == 1 and np.array_equal(last[0], u[:, 0]):
             return last[1][:, None].copy()
-        return np.asarray(self.design.T @ u)
+        return np.asarray(design.T @ u)
+
+    def within(self, design: Any, u: Array, norms: Array, limits: Array) -> tuple[Array, bool]:
+        """A'u, exact where its absolute value may reach the limit and maybe older elsewhere; whether all is exact.
+
+        If u has moved by t since the last product, the entry of a column A_j has changed by at most ||A_j|| t. So an
+        older entry that is far enough below its limit proves that the new one is below the limit as well.
+        """
+        last = self._last
+        if last is None or sp.issparse(design) or u.shape[1] != 1 or np.array_equal(last[0], u[:, 0]):
+            return self.at(design, u), True
+        before, product = last
+        moved = float(np.linalg.norm(u[:, 0] - before)) + UNIT * float(np.linalg.norm(before))
+        unsafe = np.flatnonzero(~(np.abs(product) + ((1.0 + NORM_ERROR) * moved) * norms < limits))
+        if unsafe.size > FEW * norms.size:
+            return self.at(design, u), True
+        product = product.copy()
+        product[unsafe] = design[:, unsafe].T @ u[:, 0]
+        return product[:, None], False
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"design": self.design, "_last": None}
+        return {"_last": None}

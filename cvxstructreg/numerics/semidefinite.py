@@ -1,4 +1,4 @@
-"""Prove that a Gram matrix is positive semidefinite; the certificate of a kernel problem needs this proof.
+"""Prove that a Gram matrix is symmetric positive semidefinite; the certificate of a kernel problem needs this proof.
 
 If v'gram v < 0 for some v, the norm theta'gram theta of a kernel problem is unbounded below, and a dual point proves
 nothing. So every certificate needs a proof that there is no such v. The proof is a Cholesky factorisation of
@@ -35,6 +35,8 @@ GROWTH, LEAST = 4.0, 1e-4
 OVERSHOOT = 1.5
 #: Up to this many rows a negative smallest eigenvalue is computed exactly; beyond, it is estimated by v'gram v / v'v.
 EXACT_ROWS = 1000
+#: Rows that are compared at a time in the check of symmetry.
+ROWS_AT_ONCE = 512
 #: Lanczos steps for the largest eigenvalue, and the relative residual at which the Krylov space is complete.
 LANCZOS_STEPS, KRYLOV_COMPLETE = 12, 1e-10
 ZERO_GRAM = "gram is zero everywhere: the only function it can represent is zero; check the kernel and its parameters"
@@ -190,3 +192,16 @@ def not_psd(smallest: float, largest: float, exact: bool = True) -> ValueError:
         f"gram must be positive semidefinite, but its smallest eigenvalue is {found}{smallest:.3g} (largest "
         f"{largest:.3g}); add {added} {-smallest:.3g} to its diagonal, {remedy}"
     )
+
+
+def symmetric(gram: Array, round_off: float) -> Array:
+    """The matrix itself if it is symmetric, its symmetric part if it is symmetric up to round-off, else an error."""
+    scale, worst = float(np.finfo(float).tiny), 0.0
+    gram = gram if gram.flags.forc else np.ascontiguousarray(gram)
+    for first in range(0, gram.shape[0], ROWS_AT_ONCE):  # in blocks, to avoid another matrix of this size
+        rows, columns = gram[first : first + ROWS_AT_ONCE], gram[:, first : first + ROWS_AT_ONCE].T
+        scale = max(scale, float(rows.max()), -float(rows.min()))
+        worst = max(worst, float(np.abs(rows - columns).max()))
+    if worst > round_off * scale:
+        raise ValueError("gram must be symmetric; symmetrise it with (gram + gram.T) / 2 if that is intended")
+    return gram if worst == 0.0 else (gram + gram.T) / 2

@@ -109,21 +109,6 @@ def add_columns(X: Columns, features: Any, step: Array, out: Array) -> None:
 
 
 @compiled
-def curvatures(
-    X: Columns, features: Any, h: Array, inverse: float, diagonal: Array, curvature: Array, centre: Array
-) -> None:
-    """For the given features: centre_j = sum_i h_i x_ij and sum_i h_i x_ij^2 - centre_j^2 / sum(h) + diagonal_j.
-
-    ``inverse`` is 1 / sum(h), or 0 without intercept. The results are in ``centre`` and ``curvature``.
-    """
-    for j in features:
-        square, first = column_moments(X, j, h)
-        centre[j] = first
-        # at least the round-off: a column may be nearly constant
-        curvature[j] = max(square - first * first * inverse, 1e-10 * square) + diagonal[j]
-
-
-@compiled
 def violations(features: Any, w: Array, slope: Array, box: Array, out: Array) -> float:
     """The decrease of c|w| + slope w per unit of w_j, in the better of the directions that the bounds allow.
 
@@ -145,6 +130,7 @@ def descend(
     X: Columns,
     Q: Columns,
     features: Any,
+    diagonal: Array,
     curvature: Array,
     centre: Array,
     box: Array,
@@ -161,9 +147,12 @@ def descend(
 
     The model is  g'Xd + 1/2 (Xd)'H(Xd) + 1/2 w'Qw + sum c|w|  with r = g + HXd, minimised over the intercept at every
     step. The gradient of its smooth part is x_j'r - centre_j sum(r) / sum(h) + (Qw)_j with centre_j = sum_i h_i x_ij.
-    ``curvature`` and ``centre`` come from :func:`curvatures`, ``box`` has the rows c, lower, upper, ``h`` is the
-    diagonal of H, ``inverse`` is 1 / sum(h) or 0, and ``total`` is sum(r). Returns the largest step of the last pass,
-    sum(r), and the number of passes.
+    ``box`` has the rows c, lower, upper, ``h`` is the diagonal of H, ``inverse`` is 1 / sum(h) or 0, ``total`` is
+    sum(r), and ``diagonal`` is that of Q.
+
+    ``curvature`` is sum_i h_i x_ij^2 - centre_j^2 / sum(h) + Q_jj. Where it is negative, it is unknown: it and
+    ``centre`` are computed when they are needed first. Features that stay at zero need neither without intercept.
+    Returns the largest step of the last pass, sum(r), and the number of passes.
     """
     worst, done = np.inf, 0
     while done < passes and worst > tol:
@@ -171,7 +160,15 @@ def descend(
         done += 1
         for j in features:
             c, bend, old = box[0, j], curvature[j], w[j]
-            slope = column_dot(X, j, r) - centre[j] * inverse * total + Qw[j]
+            slope = column_dot(X, j, r) + Qw[j]
+            if inverse == 0.0 and old == 0.0 and abs(slope) <= c:
+                continue
+            if bend < 0.0:
+                square, first = column_moments(X, j, h)
+                # at least the round-off: a column may be nearly constant
+                bend = max(square - first * first * inverse, 1e-10 * square) + diagonal[j]
+                centre[j], curvature[j] = first, bend
+            slope -= centre[j] * inverse * total
             if bend > 0.0:
                 point = old - slope / bend
                 new = max(abs(point) - c / bend, 0.0)

@@ -24,7 +24,7 @@ class LazyPull:
     """
 
     def __init__(self, X: tuple[Any, ...], norms: Array, design: Any, last: LastProduct | None = None) -> None:
-        self.X, self.norms, self.design_t = X, norms, design.T
+        self.X, self.norms, self.design = X, norms, design
         self.last = last  # for the certificate, if the design is that of the model
         self.all = np.arange(norms.size)
         self.pull = np.zeros(norms.size)  # exact for g = 0
@@ -41,7 +41,7 @@ class LazyPull:
         which the lock stays locked.
         """
         if not self.lock.acquire(blocking=False):
-            return np.asarray(self.design_t @ g + shift)
+            return np.asarray(self.design.T @ g + shift)
         try:
             self.length += float(np.linalg.norm(g - self.g))
             self.g = g
@@ -53,7 +53,7 @@ class LazyPull:
             asked[always] = True
             features = np.flatnonzero(asked)
             if features.size > MOST * self.all.size:
-                self.pull = self.design_t @ g if self.last is None else self.last.computed(g)
+                self.pull = self.design.T @ g if self.last is None else self.last.computed(self.design, g)
                 self.seen[:] = self.length
             else:
                 compiled.gradient_on(self.X, features, g, self.pull)

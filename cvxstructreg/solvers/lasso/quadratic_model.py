@@ -26,6 +26,8 @@ SETTLING = 2
 #: For the choice between a direct solve and conjugate gradients: the estimated number of conjugate gradient steps per
 #: digit, the largest number of steps, and how many times faster BLAS computes than these steps.
 STEPS_A_DIGIT, MOST_STEPS, BLAS = 5.0, 25.0, 10.0
+#: A curvature that is not computed yet.
+UNKNOWN = -1.0
 #: A pivot below this part of its diagonal entry is round-off.
 LEAST_PIVOT = 1e-10
 
@@ -54,27 +56,31 @@ class QuadraticModel:
         self.total = float(g.sum()) if given.intercept else 0.0
         self.passes = 0
         self.known: tuple[Any, Array] | None = None  # features, and the matrix of the last direct solve
-        given.compiled.curvatures(given.X, features, h, self.inverse, given.diagonal, given.curvature, given.centre)
+        given.curvature[features] = UNKNOWN
 
     def descend(self, features: Any, tol: float, passes: int) -> float:
         """Passes over the features until no step exceeds ``tol``; returns the largest step of the last pass."""
         given = self.given
         worst, self.total, done = given.compiled.descend(
-            given.X, given.Q, features, given.curvature, given.centre, given.box, self.h, self.inverse, self.total,
-            self.r, self.w, self.Qw, tol, passes,
+            given.X, given.Q, features, given.diagonal, given.curvature, given.centre, given.box, self.h, self.inverse,
+            self.total, self.r, self.w, self.Qw, tol, passes,
         )  # fmt: skip
         self.passes += done
         return float(worst)
 
-    def minimise(self, tol: float, max_passes: int) -> None:
+    def minimise(self, tol: float, max_passes: int, first: Any = None) -> None:
         """Coordinate descent until no step of a full pass exceeds ``tol`` in gradient units.
 
         A pass over all features finds the signs, and a few passes over the nonzero features settle them. Then a jump
         goes to the minimum for these signs, because coordinate descent is slow if features are correlated. This
-        repeats.
+        repeats. The first pass is over the features ``first`` only, if these are given: those known to move.
         """
-        while self.passes < max_passes and self.descend(self.features, tol, 1) > tol and not deadline.passed():
-            moving = self.features[self._moving(self.features)]
+        known = first is not None
+        while self.passes < max_passes:
+            features = first if known else self.features
+            if (self.descend(features, tol, 1) <= tol and not known) or deadline.passed():
+                return
+            known, moving = False, features[self._moving(features)]
             if self.descend(moving, tol, SETTLING) > tol:
                 self.jump(moving, 0.5 * tol)
 
