@@ -36,13 +36,13 @@ from cvxstructreg.solvers.groups import group_descent
 @pytest.fixture
 def compiled(monkeypatch):
     """Compiled passes whatever the size."""
-    monkeypatch.setattr(group_descent, "PLAIN", 0)
+    monkeypatch.setattr(group_descent, "FEW_NUMBERS", 0)
 
 
 @pytest.fixture
 def plain(monkeypatch):
     """Passes in NumPy whatever the size."""
-    monkeypatch.setattr(group_descent, "PLAIN", 10**9)
+    monkeypatch.setattr(group_descent, "FEW_NUMBERS", 10**9)
     monkeypatch.setattr(group_descent, "KERNELS", "not a module")
 
 

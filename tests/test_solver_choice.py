@@ -7,6 +7,7 @@ import pytest
 
 import cvxstructreg as csr
 from cvxstructreg.solvers import registry
+from cvxstructreg.solvers.groups import group_newton
 from cvxstructreg.solvers.needs import Need
 
 RNG = np.random.default_rng(3)
@@ -58,14 +59,42 @@ def test_auto_takes_a_later_solver_that_is_expected_to_be_faster():
         assert registry.choose(problem, "slow") is slow
 
 
-def test_auto_takes_newton_steps_for_groups_of_many_features():
-    X, Y = RNG.normal(size=(120, 60)), np.arange(120) % 2
-    one, many = csr.Groups([list(range(60))], n_features=60), csr.Groups.singletons(60)
+@pytest.mark.parametrize("shape", [(120, 60), (60, 120)])
+def test_auto_takes_newton_steps_for_groups_of_many_features(shape):
+    X, Y = RNG.normal(size=shape), np.arange(shape[0]) % 2
+    one, many = csr.Groups([list(range(shape[1]))], n_features=shape[1]), csr.Groups.singletons(shape[1])
     taken = [
         registry.choice(csr.Problem(csr.Linear(X), csr.Logistic(Y) + csr.GroupLasso(g)), "auto") for g in (one, many)
     ]
     assert [choice.solver.name for choice in taken] == ["group_newton", "group_descent"]
-    assert "one group holds 60 of 60 features" in taken[0].reason
+    assert f"one group holds {shape[1]} of {shape[1]} features" in taken[0].reason
+
+
+def test_auto_needs_no_compiled_loops_for_one_group_of_few_data():
+    one = csr.GroupLasso(csr.Groups([list(range(6))], n_features=6))
+    losses = csr.Squared(Z), csr.Logistic(Y), csr.Poisson(Y), csr.Huber(Z)
+    taken = [registry.choice(csr.Problem(csr.Linear(X), loss + one), "auto") for loss in losses]
+    assert {choice.solver.name for choice in taken} == {"semismooth_newton"}
+    assert "40 x 6 data are too few for compiled loops" in taken[0].reason
+    overlapping = csr.GroupLasso(csr.Groups([[0, 1, 2, 3], [3, 4, 5]], n_features=6))
+    assert registry.choose(csr.Problem(csr.Linear(X), csr.Squared(Z) + overlapping), "auto").name == "group_newton"
+    classes = csr.Problem(csr.Linear(X), csr.Multinomial(np.arange(40) % 3) + one)
+    assert registry.choose(classes, "auto").name == "group_descent"
+    wide = csr.Problem(csr.Linear(RNG.normal(size=(10, 400))), csr.Squared(np.arange(10.0)) + csr.GroupLasso(
+        csr.Groups([list(range(400))], n_features=400)))  # fmt: skip
+    assert registry.choose(wide, "auto").name == "group_descent"
+
+
+def test_one_group_joins_the_working_set_of_group_newton_at_once(monkeypatch):
+    sizes = []
+    improve = group_newton._State.improve
+    monkeypatch.setattr(group_newton._State, "improve", lambda s, t: sizes.append(s.inside.sum()) or improve(s, t))
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 400))
+    one = csr.GroupLasso(csr.Groups([list(range(400))], n_features=400))
+    largest = csr.lambda_max(csr.Problem(csr.Linear(X), csr.Squared(X[:, 0]) + one))
+    assert csr.Problem(csr.Linear(X), csr.Squared(X[:, 0]) + 0.8 * largest * one).solve().status == "optimal"
+    assert len(set(sizes)) <= 2 and sizes[-1] == 400
 
 
 def test_a_quadratic_with_the_gram_matrix_is_the_function_norm():

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,10 +29,11 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers.groups.block_model import BlockModel, Given, by_rows
 from cvxstructreg.solvers.groups.disjoint_blocks import Ints, blocks_of, quadratic_rows, ratio
+from cvxstructreg.solvers.groups.large_groups import FEW_NUMBERS, SmallGroups
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.lasso.working_set import as_columns
 from cvxstructreg.solvers.lasso.working_set_rounds import ROUND_OFF, rounds
-from cvxstructreg.solvers.needs import GroupNorms, Matrices, Need, NoBounds, NoScoreForms, ScoresCan
+from cvxstructreg.solvers.needs import GroupNorms, Matrices, NoBounds, NoScoreForms, ScoresCan
 from cvxstructreg.solvers.smooth.score_curvature import PieceCurvature
 from cvxstructreg.solvers.solver import COPIED, Solver
 
@@ -57,30 +57,8 @@ LEAST_SCALE = 0.9
 SUFFICIENT, SHORTEST = 0.01, 1e-9
 #: If no step size decreases the objective, the Hessian of every row is raised by these parts of the largest one.
 RAISES = (0.1, 1.0)
-#: Groups of more than this part of the features are large: Newton steps on all of them are faster.
-LARGE_PART = 0.2
-#: Up to this many entries of X, NumPy code is used, unless the compiled module is already loaded.
-PLAIN, KERNELS = 5_000, "cvxstructreg.solvers.groups.compiled_group_descent"
-
-
-@dataclass(frozen=True)
-class SmallGroups(Need):
-    """Few data, more features than rows, or no group with more than this part of the features."""
-
-    part: float
-
-    def __str__(self) -> str:
-        return f"few data, more features than rows, or groups of at most {self.part:.0%} of the features"
-
-    def missing(self, problem: Problem) -> str | None:
-        """The part of the features that one group holds."""
-        n, d = problem.given.n_rows, problem.given.n_weights
-        for piece in problem.normal_form.weight_pieces:
-            if d <= n and n * d > PLAIN and piece.atom.can("blocks"):  # few data need no compiled loops
-                largest = int(np.max(np.diff(piece.atom.blocks()[0]), initial=0))
-                if largest > self.part * d:
-                    return f"one group holds {largest} of {d} features"
-        return None
+#: For few data, NumPy code is used, unless this compiled module is already loaded.
+KERNELS = "cvxstructreg.solvers.groups.compiled_group_descent"
 
 
 def run(problem: Problem, start: Iterate, tol: float, max_newton: int = 10, max_epochs: int = 50) -> Iterator[Iterate]:
@@ -285,7 +263,7 @@ class Columns:
 
 def _compiled(model: Model) -> tuple[Any, Columns]:
     """The functions for block coordinate descent, compiled if that pays off, and the design matrix in their format."""
-    if model.design.shape[0] * model.design.shape[1] <= PLAIN and KERNELS not in sys.modules:
+    if model.design.shape[0] * model.design.shape[1] <= FEW_NUMBERS and KERNELS not in sys.modules:
         from cvxstructreg.solvers.groups import plain_group_descent
 
         return plain_group_descent, Columns(Linear(to_dense(model.design)))
@@ -294,4 +272,4 @@ def _compiled(model: Model) -> tuple[Any, Columns]:
     return compiled_group_descent, Columns(model)
 
 
-SOLVER = Solver("group_descent", run, NEEDS, COPIED, fastest_if=(SmallGroups(LARGE_PART),))
+SOLVER = Solver("group_descent", run, NEEDS, COPIED, fastest_if=(SmallGroups(),))

@@ -34,6 +34,7 @@ from cvxstructreg.solvers.groups.group_subproblem import (
     column_curvature,
     minimise,
 )
+from cvxstructreg.solvers.groups.large_groups import ManyDataOrSmallGroups, large_group
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.needs import GroupNorms, NoBounds, ScoresCan
 from cvxstructreg.solvers.solver import COPIED, Solver
@@ -48,6 +49,7 @@ SWEEPS = 5
 #: design, whose features cost more: LEAST_DENSE), if the design matrix has more than SMALL entries. Below that, rounds
 #: cost more than features.
 LEAST_GROWTH, LEAST_DENSE, SMALL = 400, 40, 100_000
+#: All of them join at once if a group is large and there is no L1: its features are zero or nonzero together.
 #: All of them join a dense design at once if the median of their missing parts is this part of what the penalty holds.
 STRONG = 0.1
 #: More than one sweep is made only if fewer features are missing than this part of the working set.
@@ -124,6 +126,7 @@ class _State:
         self.widths = Widths(self._typical_weight(scores, pull))
         self.ridge = np.repeat(parts.ridge, parts.n_outputs)
         unpenalised = ((radius <= 0) & (self.ridge <= 0)).reshape(parts.shape).any(axis=1)
+        self.whole = large_group(parts) is not None and not self.lam.any()
         self.inside: Ints = np.asarray(self.theta.any(axis=1) | unpenalised)
         self.scale = objective_scale(problem, objective)
         self.sub: Subproblem | None = None
@@ -283,7 +286,7 @@ class _State:
         room = max(least_growth + shape[0] // 30, int(self.inside.sum()))
         if not sp.issparse(design) and np.median(worst) > STRONG:
             self.widths.set_strong()
-        elif len(candidates) > room and design.size > SMALL:
+        elif len(candidates) > room and design.size > SMALL and not self.whole:
             # rank by the decrease that a Newton step in the single weight would bring
             gain = missing.reshape(shape).max(axis=1)[candidates] / self.parts.column_norms[candidates]
             candidates = candidates[np.argpartition(-gain, room)[:room]]
@@ -332,4 +335,4 @@ def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
             state.grow_beyond(MARGIN)
 
 
-SOLVER = Solver("group_newton", run, NEEDS, COPIED)
+SOLVER = Solver("group_newton", run, NEEDS, COPIED, fastest_if=(ManyDataOrSmallGroups(),))
