@@ -353,3 +353,19 @@ def test_chains_with_short_pieces_are_searched_in_parts():
     for v, lam in ((rng.normal(size=n), 1.0), (rng.normal(size=n), 1e3), (np.arange(float(n)), 200.0)):
         outcomes.append(compiled_parts.search_parts(v, lam, np.empty(n), begins, np.zeros((13, parts))))
     assert outcomes == [1, 0, -1]
+
+
+@pytest.mark.parametrize("n", [2, 3, 60])
+def test_the_differences_of_a_chain_are_known_as_such(n):
+    K = plain_chain.chain_differences(n)
+    np.testing.assert_array_equal(K.toarray(), -np.diff(np.eye(n), axis=0))
+    assert plain_chain.is_chain(K)
+    assert plain_chain.is_chain(sp.csr_array(K.toarray()))
+    by_graph, by_shape = csr.FusedLasso(graph_of(grid(n), n)), csr.TotalVariation((1, n))
+    weighted = csr.FusedLasso(graph_of(grid(n), n, np.arange(1.0, n)))
+    signed = csr.FusedLasso(graph_of(grid(n), n, np.append(np.ones(n - 2), -1.0)))
+    assert [plain_chain.is_chain(p.split()[1]) for p in (by_graph, by_shape, weighted, signed)] == [True] * 3 + [False]
+    w = RNG.normal(size=(n, 1))
+    jumps = np.abs(np.diff(w[:, 0]))
+    assert by_graph.value(w) == pytest.approx(jumps.sum())
+    assert weighted.value(w) == pytest.approx(np.arange(1.0, n) @ jumps)
