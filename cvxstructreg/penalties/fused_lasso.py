@@ -58,8 +58,8 @@ class FusedLasso(OnGraph, Atom):
             data = np.concatenate([np.ones(len(w)), -np.sign(w)])
             shape = (len(w), len(nodes))
             differences = sp.csr_array((data, (np.concatenate([rows, rows]), np.concatenate([i, j]))), shape=shape)
-        outer = L1() if in_order and np.all(w == 1.0) else L1(weights=np.abs(w))
-        object.__setattr__(self, "_parts", (outer if len(w) else L1(), differences))
+        outer = L1() if len(w) == 0 or (in_order and np.all(w == 1.0)) else L1(weights=np.abs(w))
+        object.__setattr__(self, "_parts", (outer, differences))
 
     @property
     def size(self) -> int | None:
