@@ -347,11 +347,10 @@ def test_a_chain_searched_in_parts_has_the_same_minimiser(lam, n):
 
 def test_chains_with_short_pieces_are_searched_in_parts():
     rng = np.random.default_rng(3)
-    n, parts = 20_000, compiled_parts.LANES
-    begins = np.arange(parts + 1) * n // parts
-    outcomes = []
+    n, outcomes = 20_000, []
     for v, lam in ((rng.normal(size=n), 1.0), (rng.normal(size=n), 1e3), (np.arange(float(n)), 200.0)):
-        outcomes.append(compiled_parts.search_parts(v, lam, np.empty(n), begins, np.zeros((13, parts))))
+        begins, found = np.zeros(compiled_parts.MOST_PARTS, np.int64), np.empty((compiled_parts.MOST_PARTS, 8))
+        outcomes.append(np.sign(compiled_parts.search_parts(v, lam, np.empty(n), begins, found)))
     assert outcomes == [1, 0, -1]
 
 

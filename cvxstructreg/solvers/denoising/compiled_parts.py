@@ -32,6 +32,8 @@ LANES, STEPS = 32, 64
 #: Entries are read too often if each is read more often than this, from a share of the chain on. After another share,
 #: pieces are short enough if so many have ended in each part on average: others are found one after the other.
 MOST_READ, SLACK, LOOK, SHORT_ENOUGH = 8, 1 / 16, 1 / 4, 1
+#: Parts at most, and how many pieces of average length must be left of a part for it to be split.
+MOST_PARTS, WORTH = 8 * LANES, 4
 #: Numbers that are written for each piece; those beyond its end are overwritten by the next ones.
 WRITTEN = 8
 
@@ -101,54 +103,81 @@ def write(v: Floats, x: Floats, first: int, end: int, count: int, sums: Floats, 
 
 
 @njit(cache=True)
-def search_parts(v: Floats, lam: float, x: Floats, begins: Ints, rows: Floats) -> int:
-    """Take steps of all parts until one is at its end, and write their pieces to ``x``.
+def start(rows: Floats, lane: int, place: int, lam: float) -> None:
+    """Begin a part at a place as if the chain began there."""
+    rows[0, lane], rows[1, lane], rows[2, lane] = place + 1.0, place, 0.0
+    rows[3, lane] = rows[5, lane] = rows[7, lane] = 1.0
+    rows[4, lane], rows[6, lane] = -lam, lam
 
-    Returns 1, 0 if pieces are too long for this, and -1 if entries are read too often.
+
+@njit(cache=True)
+def search_parts(v: Floats, lam: float, x: Floats, begins: Ints, found: Floats) -> int:
+    """Take steps of all parts until they are at their ends or nearly so, and write their pieces to ``x``.
+
+    When a part is at its end, another is split: the last half of what is left of it becomes a part. ``begins`` and
+    ``found`` get where the parts begin and the first rows of their states. Returns the number of parts; 0 if pieces are
+    too long for this, and a negative number if entries are read too often.
     """
-    n, taken, ended, looked = len(v), 0, 0, False
+    n, parts, taken, ended, closed, looked = len(v), LANES, 0, 0, 0.0, False
+    begins[:LANES], ends = np.arange(LANES) * n // LANES, np.full(len(begins), n)
+    ends[: LANES - 1] = begins[1:LANES]
     sums, sizes, written = np.empty((LANES, STEPS + 1)), np.empty((LANES, STEPS + 1)), begins.copy()
-    rows[0], rows[1] = begins[:-1] + 1.0, begins[:-1]
-    rows[4], rows[6] = -lam, lam
-    rows[3] = rows[5] = rows[7] = 1.0
+    own, rows = np.arange(LANES), np.zeros((13, LANES))  # the part that each lane takes steps of
+    for lane in range(LANES):
+        start(rows, lane, begins[lane], lam)
+    left = ends[:LANES] - rows[0]
     while True:
-        many = min(STEPS, int((begins[1:] - rows[0]).min()) - 1)
+        many = min(STEPS, int(left.min()) - 1)
         if many < WRITTEN:
             break
         steps(v, lam, rows.reshape(-1), many, sums, sizes)
-        for part in range(LANES):
-            count = int(rows[9, part])
-            written[part] = write(v, x, written[part], begins[part + 1], count, sums[part], sizes[part])
+        for lane in range(LANES):
+            count, part = int(rows[9, lane]), own[lane]
+            written[part] = write(v, x, written[part], ends[part], count, sums[lane], sizes[lane])
             ended += count
         taken += many * LANES
-        done = (rows[0] - begins[:-1]).sum()
+        left = ends[own] - rows[0]
+        done = closed + (rows[0] - begins[own]).sum()
         if taken > MOST_READ * (done + SLACK * n):
             return -1
         if not looked and done >= LOOK * n:
             looked = True
             if ended < SHORT_ENOUGH * LANES:
                 return 0
-    for part in range(LANES):
-        x[written[part] : begins[part + 1]] = np.nan
-    return 1
+        while left.min() <= WRITTEN and parts < len(begins):
+            lane, longest = left.argmin(), left.argmax()
+            if left[longest] * ended < WORTH * done:
+                break
+            middle = ends[own[longest]] - int(left[longest]) // 2
+            closed += rows[0, lane] - begins[own[lane]]
+            found[own[lane]] = rows[:8, lane]
+            begins[parts], written[parts], ends[parts] = middle, middle, ends[own[longest]]
+            ends[own[longest]], own[lane] = middle, parts
+            start(rows, lane, middle, lam)
+            left[longest], left[lane] = middle - rows[0, longest], ends[parts] - rows[0, lane]
+            parts += 1
+    for lane in range(LANES):
+        found[own[lane]] = rows[:8, lane]
+    for part in range(parts):
+        x[written[part] : ends[part]] = np.nan
+    return parts
 
 
 @njit(cache=True)
 def denoise_long_chain(v: Floats, lam: float, x: Floats) -> bool:
     """Write the minimiser for s = 1 and equal lam to ``x``; False if entries would be read too often."""
     n = len(v)
-    begins, rows, slack = np.arange(LANES + 1) * n // LANES, np.zeros((13, LANES)), np.int64(SLACK * n)
-    found = search_parts(v, lam, x, begins, rows) if n >= LANES * STEPS else 0
-    if found <= 0:
+    begins, found, slack = np.zeros(MOST_PARTS, np.int64), np.empty((MOST_PARTS, 8)), np.int64(SLACK * n)
+    parts = search_parts(v, lam, x, begins, found) if n >= LANES * STEPS else 0
+    if parts <= 0:
         state = v[0] - lam, v[0] + lam, lam, -lam
-        return found == 0 and follow(v, lam, x, (0, 0, 0, 0), state, False, slack) == n
-    place = 0
+        return parts == 0 and follow(v, lam, x, (0, 0, 0, 0), state, False, slack) == n
+    order, place = np.argsort(begins[:parts]), 0
     while 0 <= place < n:  # from the part that has this place on
-        part = np.searchsorted(begins, place, side="right") - 1
-        first, total, size = np.int64(rows[1, part]), rows[2, part], rows[3, part]
-        low, high = rows[4, part] / rows[5, part], rows[6, part] / rows[7, part]
-        last_low, last_high = first + np.int64(rows[5, part]) - 1, first + np.int64(rows[7, part]) - 1
-        places = np.int64(rows[0, part]) - 1, first, last_low, last_high
-        state = v[first] + low, v[first] + high, total - low * size, total - high * size
+        part = order[np.searchsorted(begins[order], place, side="right") - 1]
+        at, first, total, size, low_sum, low_size, high_sum, high_size = found[part]
+        low, high, here = low_sum / low_size, high_sum / high_size, np.int64(first)
+        places = np.int64(at) - 1, here, here + np.int64(low_size) - 1, here + np.int64(high_size) - 1
+        state = v[here] + low, v[here] + high, total - low * size, total - high * size
         place = follow(v, lam, x, places, state, True, slack)
     return place == n
