@@ -28,14 +28,14 @@ Ints = np.ndarray[Any, Any]
 Floats = np.ndarray[Any, Any]
 
 #: Parts that take their steps together, and steps between two looks at them.
-LANES, STEPS = 32, 64
+LANES, STEPS = 16, 256
 #: Entries are read too often if each is read more often than this, from a share of the chain on. After another share,
 #: pieces are short enough if so many have ended in each part on average: others are found one after the other.
 MOST_READ, SLACK, LOOK, SHORT_ENOUGH = 8, 1 / 16, 1 / 4, 1
 #: Parts at most, and how many pieces of average length must be left of a part for it to be split.
 MOST_PARTS, WORTH = 8 * LANES, 4
 #: Numbers that are written for each piece; those beyond its end are overwritten by the next ones.
-WRITTEN = 8
+WRITTEN = 6
 
 
 @njit(cache=True)
