@@ -13,7 +13,7 @@ from cvxstructreg.certificates.free_directions import free_directions
 from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.forms.chains import plain_chain
 from cvxstructreg.numerics.round_off import UNIT
-from cvxstructreg.solvers.denoising import compiled_chain, total_variation
+from cvxstructreg.solvers.denoising import compiled_chain, compiled_parts, total_variation
 from cvxstructreg.solvers.denoising.paths import directions
 
 RNG = np.random.default_rng(0)
@@ -313,3 +313,58 @@ def test_the_best_constant_of_a_chain_is_found_in_one_pass(n, even):
         assert value == pytest.approx(0.5 * np.sum(weights * (y - best) ** 2), rel=1e-9, abs=1e-25)
         assert at_zero == pytest.approx(0.5 * np.sum(weights * y**2), rel=1e-12)
     assert (best, value) == (0.1, 0.0)
+
+
+def assert_minimiser(v, lam, x):
+    """The sums q of v - x are within lam, reach it where x jumps, and end at zero."""
+    q, jumps, tol = np.cumsum(v - x), np.diff(x), 1e-12 * len(v) * max(1.0, np.abs(v).max())
+    assert np.all(np.abs(q[:-1]) <= lam + tol)
+    assert abs(q[-1]) <= tol
+    np.testing.assert_allclose(q[:-1][jumps < -tol], lam, rtol=0, atol=tol)
+    np.testing.assert_allclose(q[:-1][jumps > tol], -lam, rtol=0, atol=tol)
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.02, 0.5, 3.0, 30.0, 1_000.0])
+@pytest.mark.parametrize("n", [4_095, 4_096, 5_003, 40_000])
+def test_a_chain_searched_in_parts_has_the_same_minimiser(lam, n):
+    rng = np.random.default_rng(n)
+    noise = rng.normal(size=n)
+    half = np.where(np.arange(n) < n // 2, noise, 0.001 * noise)
+    blocks = np.repeat(rng.normal(size=n // 50 + 1), 50)[:n] + 0.2 * noise
+    signals = {"noise": noise, "walk": np.cumsum(noise), "quiet right": half, "quiet left": half[::-1].copy()}
+    signals |= {"blocks": blocks, "rounded": np.round(noise), "constant": np.ones(n), "high": 1e6 + blocks}
+    done = 0
+    for name, v in signals.items():
+        x, other = np.full(n, np.nan), np.empty(n)
+        if not compiled_parts.denoise_long_chain(v, lam, x):
+            continue  # pieces are read too often
+        done += 1
+        assert_minimiser(v, lam, x)
+        compiled_chain.denoise_row(v, -1.0, np.ones(n), np.full(n - 1, lam), other)
+        np.testing.assert_allclose(x, other, rtol=0, atol=1e-10 * max(1.0, np.abs(v).max()), err_msg=name)
+    assert done >= 5
+
+
+def test_chains_with_short_pieces_are_searched_in_parts():
+    rng = np.random.default_rng(3)
+    n, outcomes = 20_000, []
+    for v, lam in ((rng.normal(size=n), 1.0), (rng.normal(size=n), 1e3), (np.arange(float(n)), 200.0)):
+        begins, found = np.zeros(compiled_parts.MOST_PARTS, np.int64), np.empty((compiled_parts.MOST_PARTS, 8))
+        outcomes.append(np.sign(compiled_parts.search_parts(v, lam, np.empty(n), begins, found)))
+    assert outcomes == [1, 0, -1]
+
+
+@pytest.mark.parametrize("n", [2, 3, 60])
+def test_the_differences_of_a_chain_are_known_as_such(n):
+    K = plain_chain.chain_differences(n)
+    np.testing.assert_array_equal(K.toarray(), -np.diff(np.eye(n), axis=0))
+    assert plain_chain.is_chain(K)
+    assert plain_chain.is_chain(sp.csr_array(K.toarray()))
+    by_graph, by_shape = csr.FusedLasso(graph_of(grid(n), n)), csr.TotalVariation((1, n))
+    weighted = csr.FusedLasso(graph_of(grid(n), n, np.arange(1.0, n)))
+    signed = csr.FusedLasso(graph_of(grid(n), n, np.append(np.ones(n - 2), -1.0)))
+    assert [plain_chain.is_chain(p.split()[1]) for p in (by_graph, by_shape, weighted, signed)] == [True] * 3 + [False]
+    w = RNG.normal(size=(n, 1))
+    jumps = np.abs(np.diff(w[:, 0]))
+    assert by_graph.value(w) == pytest.approx(jumps.sum())
+    assert weighted.value(w) == pytest.approx(np.arange(1.0, n) @ jumps)

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Atom
+from cvxstructreg.forms.chains.plain_chain import chain_differences
 from cvxstructreg.graphs import Graph
 from cvxstructreg.graphs.conversion import OnGraph, as_graph
 from cvxstructreg.numerics.arrays import Array
@@ -49,11 +50,16 @@ class FusedLasso(OnGraph, Atom):
         i, j, w = self.graph.edges()
         if self.graph.is_directed:
             raise ValueError("FusedLasso needs an undirected graph; use graph.symmetrized()")
-        rows = np.arange(len(w))
-        data = np.concatenate([np.ones(len(w)), -np.sign(w)])
-        shape = (len(w), self.graph.n_nodes)
-        differences = sp.csr_array((data, (np.concatenate([rows, rows]), np.concatenate([i, j]))), shape=shape)
-        object.__setattr__(self, "_parts", (L1(weights=np.abs(w)) if len(w) else L1(), differences))
+        rows, nodes = np.arange(len(w)), np.arange(self.graph.n_nodes)
+        in_order = len(w) == len(nodes) - 1 and np.array_equal(i, nodes[:-1]) and np.array_equal(j, nodes[1:])
+        if in_order and np.all(w > 0.0):
+            differences = chain_differences(len(nodes))
+        else:
+            data = np.concatenate([np.ones(len(w)), -np.sign(w)])
+            shape = (len(w), len(nodes))
+            differences = sp.csr_array((data, (np.concatenate([rows, rows]), np.concatenate([i, j]))), shape=shape)
+        outer = L1() if len(w) == 0 or (in_order and np.all(w == 1.0)) else L1(weights=np.abs(w))
+        object.__setattr__(self, "_parts", (outer, differences))
 
     @property
     def size(self) -> int | None:

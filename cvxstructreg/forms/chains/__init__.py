@@ -1,4 +1,4 @@
 """Long chains with X = I, recognised and evaluated in a few passes over the data.
 
-This package imports forms, core, numerics and runtime. Certificates and solvers import it.
+This package imports forms, core, numerics and runtime. Penalties, certificates and solvers import it.
 """

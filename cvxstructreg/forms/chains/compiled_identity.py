@@ -27,10 +27,10 @@ PARTS = 4
 @njit(cache=True)
 def is_identity(starts: Ints, columns: Ints, values: Floats) -> bool:
     """Whether row i of a sparse matrix has the single entry 1 in column i."""
-    same = True
-    for i in range(len(values)):
-        same &= starts[i + 1] == i + 1 and columns[i] == i and values[i] == 1.0
-    return same
+    other = False
+    for i in range(len(values)):  # without branches, so that the compiler makes vectors
+        other |= (starts[i + 1] != i + 1) | (columns[i] != i) | (values[i] != 1.0)
+    return not other
 
 
 @njit(cache=True)

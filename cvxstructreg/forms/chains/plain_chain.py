@@ -20,6 +20,8 @@ from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.round_off import UNIT
 
+#: The attribute of matrices that were made as those of a chain.
+_KNOWN = "_is_chain"
 #: Rows from which on compiled loops look at the data.
 COMPILE_FROM = 50_000
 
@@ -118,8 +120,27 @@ def _is_squared(loss: Loss) -> bool:
     return bool(vars(type(loss)).get("has_squared_residuals", False))
 
 
+def chain_differences(n: int) -> sp.csr_array:
+    """The matrix whose row i is w_i - w_(i+1), known to be that of a chain.
+
+    Examples
+    --------
+    >>> chain_differences(3).toarray()
+    array([[ 1., -1.,  0.],
+           [ 0.,  1., -1.]])
+    """
+    kind = np.int32 if 2 * n <= np.iinfo(np.int32).max else np.int64
+    columns = np.repeat(np.arange(n, dtype=kind), 2)[1:-1]
+    starts, values = 2 * np.arange(n, dtype=kind), np.tile([1.0, -1.0], n - 1)
+    K = sp.csr_array((values, columns, starts), shape=(n - 1, n))
+    K.__dict__[_KNOWN] = True
+    return K
+
+
 def is_chain(K: Any) -> bool:
     """Whether row i of K is w_i - w_(i+1), for all i."""
+    if _KNOWN in getattr(K, "__dict__", ()):
+        return True
     if not (sp.issparse(K) and K.format == "csr" and K.shape[0] == K.shape[1] - 1 and K.nnz == 2 * K.shape[0]):
         return False
     if K.shape[0] >= COMPILE_FROM:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Atom
+from cvxstructreg.forms.chains.plain_chain import chain_differences
 from cvxstructreg.graphs.conversion import is_graph_like
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.penalties.blocks import BlockNorms
@@ -78,6 +79,8 @@ class TotalVariation(Atom):
 
     def _split(self) -> tuple[Atom, Any]:
         sides = [n for n in self.shape if n > 1]  # the others have no neighbours
+        if len(sides) == 1:
+            return L1(), chain_differences(sides[0])
         D = differences(tuple(sides))
         if self.isotropic and len(sides) > 1:
             return BlockNorms.of_sizes([len(sides)] * D.shape[1]), D

@@ -7,7 +7,8 @@ is increasing and piecewise linear. An edge clips this derivative to [-lam_k, la
 bound x_k, given x_(k+1). Each step removes pieces at both ends and adds two, so that the time is linear in the length.
 
 If all s and all lam are equal, the constant pieces of x are found from the left to the right (Condat 2013), which takes
-a third of the time unless pieces are read again and again; then dynamic programming takes over.
+a third of the time unless pieces are read again and again; then dynamic programming takes over. Long chains are
+searched in many parts at once (:mod:`~cvxstructreg.solvers.denoising.compiled_parts`).
 """
 
 from __future__ import annotations
@@ -23,23 +24,37 @@ Floats = np.ndarray[Any, Any]
 
 #: Paths of equal length whose numbers are read and written together, and unused numbers between them.
 TOGETHER, APART = 16, 9
-#: Steps to the right, in lengths of the chain, after which dynamic programming takes over.
-MOST_READ = 8
+#: Steps to the right, in lengths of the chain up to the current place and some slack, after which dynamic programming
+#: takes over.
+MOST_READ = 4
 #: 1, 1/2, 1/3 and so on: a product takes less time than a division.
 PARTS = 1.0 / np.arange(1, 1025)
 
 
 @njit(cache=True)
 def denoise_even_chain(v: Floats, lam: float, x: Floats) -> bool:
-    """Write the minimiser for s = 1 and equal lam to ``x``; False if entries would be read too often.
+    """Write the minimiser for s = 1 and equal lam to ``x``; False if entries would be read too often."""
+    state = v[0] - lam, v[0] + lam, lam, -lam
+    return follow(v, lam, x, (0, 0, 0, 0), state, False, len(v)) >= 0
+
+
+@njit(cache=True)
+def follow(v: Floats, lam: float, x: Floats, places: Any, state: Any, joins: bool, slack: int) -> int:
+    """Write the minimiser for s = 1 and equal lam to ``x``, from a piece that has begun.
 
     The piece that starts at ``first`` has a value in [low, high]. ``under`` and ``over`` are the sums of v - x over it
     for these two values, and ``last_low`` and ``last_high`` are the last places where they reach lam and -lam.
+    ``places`` are the last place that was read, ``first``, ``last_low`` and ``last_high``; ``state`` are the others.
+
+    If it ``joins``, ``x`` has pieces that were found from other starts, and no numbers elsewhere. If a piece begins
+    where one of them does, and the value rises or falls there alike, then all others follow, and the search ends.
+    Returns that place, the length of the chain if there is none, or a negative number if entries are read too often.
     """
     n = len(v)
-    k = first = last_low = last_high = 0
-    low, high, under, over = v[0] - lam, v[0] + lam, lam, -lam
-    for _ in range(MOST_READ * n):
+    k, first, last_low, last_high = places
+    low, high, under, over = state
+    begin = first - slack
+    for count in range(MOST_READ * (n + slack)):
         if k == n - 1:  # the sum must end at zero
             if under < 0.0:
                 x[first : last_low + 1] = low
@@ -51,16 +66,26 @@ def denoise_even_chain(v: Floats, lam: float, x: Floats) -> bool:
                 high, over, under = v[k], -lam, v[k] - lam - low
             else:
                 x[first:n] = low + under / (k - first + 1)
-                return True
+                return n
             continue
         below, above = v[k + 1] - low + under, v[k + 1] - high + over
         if below < -lam:  # no value is as low as this: the piece ends where it last could
+            joined = joins and x[last_low] > x[last_low + 1]
             x[first : last_low + 1] = low
+            if joined:
+                return last_low + 1
             k = first = last_low = last_high = last_low + 1
+            if count > MOST_READ * (first - begin):
+                return -1
             low, high, under, over = v[k], v[k] + (lam + lam), lam, -lam
         elif above > lam:
+            joined = joins and x[last_high] < x[last_high + 1]
             x[first : last_high + 1] = high
+            if joined:
+                return last_high + 1
             k = first = last_low = last_high = last_high + 1
+            if count > MOST_READ * (first - begin):
+                return -1
             low, high, under, over = v[k] - (lam + lam), v[k], lam, -lam
         else:  # without branches: which one would be taken is hard to predict
             k += 1
@@ -70,7 +95,7 @@ def denoise_even_chain(v: Floats, lam: float, x: Floats) -> bool:
             low += max(below - lam, 0.0) * share
             high += min(above + lam, 0.0) * share
             under, over = min(below, lam), max(above, -lam)
-    return False
+    return -1
 
 
 @njit(cache=True)
