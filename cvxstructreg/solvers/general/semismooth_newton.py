@@ -23,7 +23,6 @@ from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers.general.dense_system import DenseSystem
 from cvxstructreg.solvers.general.excess import excess, into_domain
 from cvxstructreg.solvers.general.few_weights import DualSets, FewWeights, RowsApart
-from cvxstructreg.solvers.general.first_penalties import STEEP, set_penalties
 from cvxstructreg.solvers.general.lagrangian import (
     AugmentedLagrangian,
     Images,
@@ -33,6 +32,8 @@ from cvxstructreg.solvers.general.lagrangian import (
 from cvxstructreg.solvers.general.matrix_free import FINE_ACCURACY, MatrixFreeLagrangian, NewtonOperator
 from cvxstructreg.solvers.general.newton_matrix import Hessians, bent
 from cvxstructreg.solvers.general.row_system import RowSystem
+from cvxstructreg.solvers.general.starts.alternating import alternating_start
+from cvxstructreg.solvers.general.starts.first_penalties import STEEP, set_penalties
 from cvxstructreg.solvers.iterate import Iterate, SolverFailedError
 from cvxstructreg.solvers.solver import COPIED, Solver
 
@@ -42,6 +43,9 @@ MOST_UNKNOWNS, MOST_ENTRIES = 1_500, 5_000_000
 #: penalties are STRONG: the mean pull on a weight at zero is at most so many times what they hold. Then few rows are
 #: near their kinks from the start. (Found on hinge, absolute and pinball losses with 1,000 x 500 data and groups.)
 STRONG, SHARP_SCORES, SHARP_WEIGHTS = 4.0, 3.0, 6.0
+#: Alternating steps come first where penalties are MILD: the mean pull on a weight at zero is more than so many times
+#: what they hold. Beside stronger ones Newton steps are cheap.
+MILD = 1.2
 #: All sigmas grow by GROWTH unless the complementarity falls by FALL.
 GROWTH, FALL = 1.5, 0.1
 #: FALL and LAST_STEP where quadratic terms couple many bounded weights: systems are hard to solve for large sigmas.
@@ -97,10 +101,12 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
             raise SolverFailedError("the penalty parameters overflow")
         raise ValueError(f"sigma = {sigma:g} makes penalty parameters overflow; choose a number nearer to 1")
     _warm_start(function, start, x)
+    function.single = function.by_rows and _in_single_range(function)
     last, most = np.inf, [MOST_GROWTH * term.sigma for term in function.rough]
+    if function.single and not start.dual and pull > MILD * _held(function):
+        x = alternating_start(function, x)
     fall, part = (FALL_COUPLED, LAST_STEP_COUPLED) if function.coupled else (FALL, LAST_STEP)
     known: Images | None = None
-    function.single = function.by_rows and _in_single_range(function)
     for count in range(1, MOST_LAGRANGIANS + 1):
         at, step, rows, accurate, H = _minimised(function.at(x, known), tol, part)
         ahead = at.x + step.dx if accurate else at.x
