@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -32,7 +34,7 @@ def test_steps_equal_those_of_plain_numpy(loss: str, intercept: bool, monkeypatc
     function, a = _function(LOSSES[loss], intercept), alternating.RELAXATION
     x = RNG.normal(size=(function.size, 1))
     maps = [np.asarray(t.rows if t.of_scores else t.rows.toarray()) for t in function.rough]
-    sigmas = [t.sigma * (alternating.SCORES if t.of_scores else alternating.WEIGHTS) for t in function.rough]
+    sigmas = [t.sigma for t in function.rough]
     offsets, sets = [t.dual_set.offset for t in function.rough], [t.dual_set for t in function.rough]
     q, z, plain = [t.q for t in function.rough], [K @ x for K in maps], x
     H = sum(s * K.T @ K for s, K in zip(sigmas, maps, strict=True))
@@ -43,14 +45,13 @@ def test_steps_equal_those_of_plain_numpy(loss: str, intercept: bool, monkeypatc
         plain = np.linalg.solve(H, sum(K.T @ (s * w - v) for K, s, w, v in zip(maps, sigmas, z, q, strict=True)))
         z = [a * (K @ plain) + (1.0 - a) * w for K, w in zip(maps, z, strict=True)]
     p = [B.project(v + s * (w - o)) for B, v, s, w, o in zip(sets, q, sigmas, z, offsets, strict=True)]
-    first = [t.sigma for t in function.rough]
     found = alternating.alternating_start(function, x)
     np.testing.assert_allclose(found, plain, atol=1e-4 * np.max(np.abs(plain)))
-    for term, multiplier, sigma in zip(function.rough, p, first, strict=True):
+    for term, multiplier, sigma in zip(function.rough, p, sigmas, strict=True):
         np.testing.assert_allclose(term.q, multiplier, atol=1e-3 * np.max(np.abs(multiplier)))
         np.testing.assert_allclose(term.q, term.dual_set.project(term.q), rtol=1e-14)
         assert term.q.dtype == np.float64
-        assert term.sigma == alternating.AFTER * sigma
+        assert term.sigma == sigma * (alternating.AFTER_SCORES if term.of_scores else alternating.AFTER_WEIGHTS)
 
 
 @pytest.mark.parametrize("fault", ["no factor", "no number"])
@@ -78,8 +79,8 @@ def test_newton_steps_are_saved_and_the_solution_is_the_same(loss: str, monkeypa
         return counted
 
     objectives = []
-    for number, mild in enumerate((0.0, np.inf)):
-        monkeypatch.setattr(semismooth_newton, "MILD", mild)
+    for number, strong in enumerate((0.0, np.inf)):
+        monkeypatch.setattr(semismooth_newton, "STRONG", strong)
         monkeypatch.setattr(AugmentedLagrangian, "newton_matrix", counting(number))
         solution = csr.Problem(csr.Linear(X), LOSSES[loss] + 1.5 * GROUPS).solve("semismooth_newton", tol=1e-8)
         assert solution.status == "optimal"
@@ -88,15 +89,19 @@ def test_newton_steps_are_saved_and_the_solution_is_the_same(loss: str, monkeypa
     assert objectives[0] == pytest.approx(objectives[1], rel=2e-8)
 
 
-def test_steps_are_left_out_beside_strong_penalties_and_after_warm_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_are_left_out_beside_strong_penalties_and_near_the_solution(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     monkeypatch.setattr(semismooth_newton, "alternating_start", lambda function, x: calls.append(1) or x)
     model, loss = csr.Linear(X), LOSSES["hinge"]
-    for strength, expected in ((0.5, 1), (60.0, 0)):
-        solution = csr.Problem(model, loss + strength * GROUPS).solve("semismooth_newton")
-        assert len(calls) == expected
+
+    def count(objective: Any, start: csr.Solution | None = None) -> int:
         calls.clear()
-        csr.Problem(model, loss + strength * GROUPS).solve("semismooth_newton", warm_start=solution)
-        assert not calls
-    csr.Problem(model, csr.Hinge(Y > 0) + csr.Ridge()).solve("semismooth_newton")  # no Newton systems by rows
-    assert not calls
+        csr.Problem(model, objective).solve("semismooth_newton", warm_start=start)
+        return len(calls)
+
+    assert count(loss + 0.5 * GROUPS) == 1
+    assert count(loss + 60.0 * GROUPS) == 0
+    assert count(loss + csr.Ridge()) == 0  # no Newton systems by rows
+    solution = csr.Problem(model, loss + 0.5 * GROUPS).solve("semismooth_newton")
+    assert count(loss + 0.5 * GROUPS, solution) == 0
+    assert count(loss + 0.4 * GROUPS, solution) == 1

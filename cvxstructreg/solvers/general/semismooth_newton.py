@@ -39,13 +39,12 @@ from cvxstructreg.solvers.solver import COPIED, Solver
 
 #: Unknowns and numbers in the data up to which dense Newton matrices are made.
 MOST_UNKNOWNS, MOST_ENTRIES = 1_500, 5_000_000
-#: Larger first sigmas, of the loss and of the penalties, if Newton systems have one unknown for each row at a kink and
-#: penalties are STRONG: the mean pull on a weight at zero is at most so many times what they hold. Then few rows are
-#: near their kinks from the start. (Found on hinge, absolute and pinball losses with 1,000 x 500 data and groups.)
-STRONG, SHARP_SCORES, SHARP_WEIGHTS = 4.0, 3.0, 6.0
-#: Alternating steps come first where penalties are MILD: the mean pull on a weight at zero is more than so many times
-#: what they hold. Beside stronger ones Newton steps are cheap.
-MILD = 1.2
+#: If Newton systems have one unknown for each row at a kink, penalties are STRONG where the mean pull on a weight at
+#: zero is at most so many times what they hold. Then few rows are near their kinks, Newton steps are cheap, and first
+#: sigmas are multiplied by SHARP. Beside weaker penalties, alternating steps come first, unless the start is NEAR the
+#: solution: the largest slope is at most this part of the mean pull. (Found on hinge, absolute and pinball losses with
+#: 1,000 x 500 data and groups.)
+STRONG, SHARP, NEAR = 1.2, 6.0, 1e-3
 #: All sigmas grow by GROWTH unless the complementarity falls by FALL.
 GROWTH, FALL = 1.5, 0.1
 #: FALL and LAST_STEP where quadratic terms couple many bounded weights: systems are hard to solve for large sigmas.
@@ -93,9 +92,10 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
         raise ValueError(f"sigma must be positive, got {sigma}")
     x = function.joined(start.theta, start.b)
     pull = set_penalties(function, sigma)
-    if function.by_rows and pull <= STRONG * _held(function):
+    strong = pull <= STRONG * _held(function)
+    if function.by_rows and strong:
         for term in function.rough:
-            term.sigma *= SHARP_SCORES if term.of_scores else SHARP_WEIGHTS
+            term.sigma *= SHARP
     if not all(np.isfinite(STEEP * term.sigma) for term in function.rough):
         if sigma == 1.0:  # the strengths of the problem are at fault
             raise SolverFailedError("the penalty parameters overflow")
@@ -103,7 +103,7 @@ def _run(function: AugmentedLagrangian, start: Iterate, tol: float, sigma: float
     _warm_start(function, start, x)
     function.single = function.by_rows and _in_single_range(function)
     last, most = np.inf, [MOST_GROWTH * term.sigma for term in function.rough]
-    if function.single and not start.dual and pull > MILD * _held(function):
+    if function.single and not strong and np.max(np.abs(function.at(x).gradient())) > NEAR * pull:
         x = alternating_start(function, x)
     fall, part = (FALL_COUPLED, LAST_STEP_COUPLED) if function.coupled else (FALL, LAST_STEP)
     known: Images | None = None
