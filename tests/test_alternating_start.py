@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.solvers.general import semismooth_newton
@@ -105,3 +106,9 @@ def test_steps_are_left_out_beside_strong_penalties_and_near_the_solution(monkey
     solution = csr.Problem(model, loss + 0.5 * GROUPS).solve("semismooth_newton")
     assert count(loss + 0.5 * GROUPS, solution) == 0
     assert count(loss + 0.4 * GROUPS, solution) == 1
+
+
+def test_systems_solved_by_products_need_no_dense_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(semismooth_newton, "alternating_start", lambda function, x: pytest.fail("a dense start"))
+    problem = csr.Problem(csr.Linear(sp.csr_array(X)), LOSSES["hinge"] + 0.5 * GROUPS)
+    assert problem.solve("semismooth_cg").status == "optimal"

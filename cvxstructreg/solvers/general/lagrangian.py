@@ -42,6 +42,7 @@ Images = tuple[list[Array], list[Array]]
 class AugmentedLagrangian:
     """The terms of a problem with few weights, dense."""
 
+    is_dense = True  # whether Newton matrices are dense
     single = False  # whether dense Newton matrices are in single precision, which is enough far from the solution
 
     def __init__(self, problem: Problem) -> None:
