@@ -11,6 +11,7 @@ import scipy.sparse as sp
 import cvxstructreg as csr
 from cvxstructreg.solvers.general import semismooth_newton
 from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian
+from cvxstructreg.solvers.general.matrix_free import MatrixFreeLagrangian
 from cvxstructreg.solvers.general.starts import alternating
 from cvxstructreg.solvers.general.starts.first_penalties import set_penalties
 
@@ -112,3 +113,13 @@ def test_systems_solved_by_products_need_no_dense_rows(monkeypatch: pytest.Monke
     monkeypatch.setattr(semismooth_newton, "alternating_start", lambda function, x: pytest.fail("a dense start"))
     problem = csr.Problem(csr.Linear(sp.csr_array(X)), LOSSES["hinge"] + 0.5 * GROUPS)
     assert problem.solve("semismooth_cg").status == "optimal"
+
+
+@pytest.mark.parametrize(
+    ("extra", "expected"), [(None, True), (csr.Laplacian(csr.Graph.from_edges([(0, 1)], n_nodes=D)), False)]
+)
+def test_quadratic_terms_are_told_apart_from_none(extra: Any, expected: bool) -> None:
+    terms = LOSSES["hinge"] + GROUPS if extra is None else LOSSES["hinge"] + GROUPS + extra
+    for kind in (AugmentedLagrangian, MatrixFreeLagrangian):
+        function = kind(csr.Problem(csr.Linear(X), terms))
+        assert function.by_rows == expected and function.has_quadratic != expected
