@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 import cvxstructreg as csr
 from cvxstructreg.solvers.general import interior_point
-from cvxstructreg.solvers.general.first_penalties import set_penalties
 from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian
+from cvxstructreg.solvers.general.starts.first_penalties import set_penalties
 
 NAME = interior_point.SOLVER.name
 N, D = 60, 16

@@ -10,8 +10,8 @@ import cvxstructreg as csr
 from cvxstructreg.forms.smoothed_hinge import SmoothedHinge
 from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.general import semismooth_newton
-from cvxstructreg.solvers.general.first_penalties import set_penalties
 from cvxstructreg.solvers.general.matrix_free import MatrixFreeLagrangian
+from cvxstructreg.solvers.general.starts.first_penalties import set_penalties
 from cvxstructreg.solvers.nested.centred_twin import SmoothedCentredHinge
 
 RNG = np.random.default_rng(3)

@@ -26,10 +26,10 @@ from cvxstructreg.solvers.general.dense_system import DenseSystem
 from cvxstructreg.solvers.general.dual_sets import Intervals
 from cvxstructreg.solvers.general.excess import excess, into_domain
 from cvxstructreg.solvers.general.few_weights import FewWeights, PiecewiseLinear
-from cvxstructreg.solvers.general.first_penalties import set_penalties
 from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian
 from cvxstructreg.solvers.general.newton_matrix import add_row_hessians, bent
 from cvxstructreg.solvers.general.smooth_terms import centred_blocks
+from cvxstructreg.solvers.general.starts.first_penalties import set_penalties
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.solver import LINEAR, Solver
 

@@ -42,6 +42,7 @@ Images = tuple[list[Array], list[Array]]
 class AugmentedLagrangian:
     """The terms of a problem with few weights, dense."""
 
+    is_dense = True  # whether Newton matrices are dense
     single = False  # whether dense Newton matrices are in single precision, which is enough far from the solution
 
     def __init__(self, problem: Problem) -> None:
@@ -78,9 +79,10 @@ class AugmentedLagrangian:
     def _quadratic(self) -> Any:
         """Q with 1/2 x'Qx the quadratic terms of the weights and of the scores, the same for every output."""
         Q = np.zeros((self.size, self.size))
-        dense = self.parts.dense_quadratic
-        assert dense is not None
-        Q[: self.n_weights, : self.n_weights] = 2.0 * dense
+        if self.parts.weight_forms:
+            dense = self.parts.dense_quadratic
+            assert dense is not None
+            Q[: self.n_weights, : self.n_weights] = 2.0 * dense
         for scaled in self.parts.score_forms:
             Q += self.rows.T @ scaled.grad(self.rows)
         return Q
@@ -207,7 +209,7 @@ class AugmentedLagrangian:
     @cached_property
     def has_quadratic(self) -> bool:
         """Whether there are quadratic terms."""
-        return bool(np.any(self.quadratic))
+        return bool(self.parts.weight_forms or self.parts.score_forms) and bool(np.any(self.quadratic))
 
     def slope(self, at: State, step: Step, s: float) -> float:
         """The derivative of L along the step, at s times it."""

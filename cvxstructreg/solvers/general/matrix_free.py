@@ -52,6 +52,7 @@ TINY = 1e-12
 class MatrixFreeLagrangian(AugmentedLagrangian):
     """The terms of a problem with sparse or large data."""
 
+    is_dense = False
     slow = False  # whether conjugate gradients have needed many steps
     lifted = 0.0  # how much the last Newton matrix was lifted, in parts of the curvature of all rows
 

@@ -1,0 +1,1 @@
+"""How augmented Lagrangian Newton methods begin: the first penalty parameters, and alternating steps."""
