@@ -92,10 +92,11 @@ class State:
         d = model.n_weights
         self.design, self.X, self.pull = design_columns(problem)
         Q, diagonal = quadratic_columns(parts)
+        self.quadratic = bool(parts.weight_forms)
         self.box = np.empty((3, d))
         part = self.separable
         for row, values in zip(self.box, (part.weights, part.lower, part.upper), strict=True):
-            row[:] = np.broadcast_to(values, (d, 1))[:, 0]
+            row[:, None] = values
         self.intercept = model.intercept
         self.given = Coefficients(compiled_coordinate_descent, self.X, Q, diagonal, self.box, self.intercept)
         self.ridge = parts.ridge
@@ -138,8 +139,7 @@ class State:
 
     def penalty(self, w: Array, Qw: Array, support: Any) -> float:
         """The terms on the weights, for a w that is zero outside the support."""
-        v = w[support]
-        return float(self.box[0][support] @ np.abs(v) + 0.5 * (v @ Qw[support]))
+        return float(self.compiled.weight_terms(support, w, Qw, self.box))
 
     def evaluate(self, target: float) -> float:
         """Compute the slope of all features at a dual point and their violations; return the relative gap."""
@@ -247,7 +247,8 @@ class State:
     def slope_on(self, features: Any) -> None:
         """Update the slope of some features, with the gradient of the loss as dual point."""
         self.compiled.gradient_on(self.X, features, self.g, self.slope)
-        self.slope[features] += self.Qw[features]
+        if self.quadratic:
+            self.slope[features] += self.Qw[features]
 
     def accuracy(self, worst: float, target: float) -> float:
         """How accurately to solve the next model. A violation v adds about v / c times the L1 term to the gap."""
