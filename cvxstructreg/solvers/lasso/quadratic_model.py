@@ -70,19 +70,17 @@ class QuadraticModel:
         self.passes += done
         return first, last, moving
 
-    def minimise(self, tol: float, max_passes: int, likely: Any = None) -> None:
+    def minimise(self, tol: float, max_passes: int) -> None:
         """Coordinate descent until no step of a full pass exceeds ``tol`` in gradient units.
 
         A pass over all features finds the signs, and a few passes over the nonzero features settle them. Then a jump
         goes to the minimum for these signs, because coordinate descent is slow if features are correlated. This
-        repeats. The first pass is over the ``likely`` features only, if these are given: those known to move.
+        repeats.
         """
-        known = likely is not None
         while self.passes < max_passes:
-            first, last, moving = self.descend(likely if known else self.features, tol, 1 + SETTLING, narrow=True)
-            if (first <= tol and not known) or deadline.passed():
+            first, last, moving = self.descend(self.features, tol, 1 + SETTLING, narrow=True)
+            if first <= tol or deadline.passed():
                 return
-            known = False
             if last > tol:
                 self.jump(moving, 0.5 * tol)
 

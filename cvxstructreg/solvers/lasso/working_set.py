@@ -279,7 +279,7 @@ class State:
         for _ in range(ATTEMPTS):
             h = self.h + self.raised * float(self.h.max(initial=0.0)) if self.raised else self.h
             model = QuadraticModel(self.given, features, h, self.g, self.w, self.Qw)
-            model.minimise(tol, max_epochs, features[(self.score[features] > 0.0) | (self.w[features] != 0.0)])
+            model.minimise(tol, max_epochs)
             self.epochs = model.passes
             moved = self.backtrack(model)
             short = self.length < SHORT and bool(self.h.any()) and not self.h.all()
