@@ -43,6 +43,10 @@ def test_older_products_stand_only_where_they_prove_the_limit(near):
     assert complete == (near == 1.0)
     assert last.within(A, u[:, None], norms, limits)[1]
     assert last.within(sp.csc_array(A), v[:, None], norms, limits)[1]
+    last.computed(A, 0.0 * u)
+    tiny, complete = last.within(A, 1e-170 * v[:, None], norms, 1e-170 * limits)  # its square vanishes
+    np.testing.assert_allclose(tiny[:, 0], 1e-170 * exact)
+    assert complete
     assert LastProduct().within(A, v[:, None], norms, limits)[1]
 
 

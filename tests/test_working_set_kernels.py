@@ -88,7 +88,7 @@ models = st.builds(Model, st.integers(0, 10_000), st.booleans(), st.booleans(), 
 @given(models)
 def test_descend_is_its_twin(model):
     made = model.made()
-    worst = made.descend(model.features, 0.0, 1)
+    worst, _, _ = made.descend(model.features, 0.0, 1)
     expected, expected_worst = twin_of_descend(model)
     np.testing.assert_allclose(made.w, expected, atol=1e-10)
     np.testing.assert_allclose(worst, expected_worst, atol=1e-9)
@@ -101,10 +101,25 @@ def test_descend_is_its_twin(model):
 def test_passes_end_at_the_tolerance_or_the_limit():
     model = Model(0, True, True)
     made = model.made()
-    assert made.descend(model.features, 0.0, 3) > 0.0
+    assert made.descend(model.features, 0.0, 3)[1] > 0.0
     assert made.passes == 3
-    assert made.descend(model.features, 1e-8, 10_000) <= 1e-8
+    assert made.descend(model.features, 1e-8, 10_000)[1] <= 1e-8
     assert made.passes < 10_000
+
+
+@settings(max_examples=20)
+@given(models)
+def test_narrow_passes_are_over_the_features_that_move_on(model):
+    made, twin = model.made(), model.made()
+    first, last, moving = made.descend(model.features, 0.0, 3, narrow=True)
+    expected, _, _ = twin.descend(model.features, 0.0, 1)
+    kept = model.features[(twin.w != 0.0) | (model.box[0] == 0.0)]
+    assert first == expected
+    np.testing.assert_array_equal(moving, kept)
+    _, expected, _ = twin.descend(kept, 0.0, 2)
+    assert last == expected
+    np.testing.assert_array_equal(made.w, twin.w)
+    assert made.passes == twin.passes
 
 
 @settings(max_examples=40)
@@ -205,6 +220,12 @@ def test_gradients_columns_curvatures_and_violations_are_their_twins(model):
     scores = np.ones(model.n)
     compiled_coordinate_descent.add_columns(model.X, model.features[2:], model.w[2:], scores)
     np.testing.assert_allclose(scores, 1.0 + model.dense[:, 2:] @ model.w[2:], atol=1e-12)
+    moves = np.ones(model.n)
+    compiled_coordinate_descent.add_moves(model.X, model.features, model.w, 2.0 * model.w, moves)
+    np.testing.assert_allclose(moves, 1.0 + model.dense @ model.w, atol=1e-12)
+    Qw = model.dense_Q @ model.w
+    terms = compiled_coordinate_descent.weight_terms(model.features[2:], model.w, Qw, model.box)
+    np.testing.assert_allclose(terms, (model.box[0] * np.abs(model.w) + 0.5 * model.w * Qw)[2:].sum(), atol=1e-12)
     made = model.made()
     made.descend(model.features, 0.0, 1)
     known = made.given.curvature >= 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from cvxstructreg.numerics.round_off import UNIT
 
 #: If more than this part of the entries must be computed, all are.
 FEW = 0.25
+#: Squares of lengths below this may have lost digits.
+TINY = 1e-280
 #: Norms of columns may be this much too small.
 NORM_ERROR = 1e-3
 
@@ -60,7 +63,11 @@ class LastProduct:
         if last is None or sp.issparse(design) or u.shape[1] != 1 or np.array_equal(last[0], u[:, 0]):
             return self.at(design, u), True
         before, product = last
-        moved = float(np.linalg.norm(u[:, 0] - before)) + UNIT * float(np.linalg.norm(before))
+        move = u[:, 0] - before
+        square = float(move @ move)
+        if not TINY < square < math.inf:
+            return self.at(design, u), True
+        moved = math.sqrt(square) + UNIT * math.sqrt(before @ before)
         unsafe = np.flatnonzero(~(np.abs(product) + ((1.0 + NORM_ERROR) * moved) * norms < limits))
         if unsafe.size > FEW * norms.size:
             return self.at(design, u), True

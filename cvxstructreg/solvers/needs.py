@@ -8,7 +8,6 @@ the data, and never factorises a Gram matrix.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,9 +18,6 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import Piece
 from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
 from cvxstructreg.forms.row_selection import Selection
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @dataclass(frozen=True)
@@ -377,14 +373,6 @@ def acts_by_row(piece: Piece) -> bool:
     """Whether the piece is a loss that is a sum over rows, each a function of the scores of one row."""
     picks = piece.K is None or (sp.issparse(piece.K) and np.all(np.diff(sp.csr_array(piece.K).indptr) <= 1))
     return isinstance(piece.atom, Loss) and not piece.atom.couples_rows and bool(picks)
-
-
-def unmet(problem: Problem, needs: tuple[Need, ...]) -> Iterator[str]:
-    """The reasons why a problem does not meet the needs, in the order of the needs."""
-    for need in needs:
-        reason = need.missing(problem)
-        if reason is not None:
-            yield reason
 
 
 def _is_active(term: Term) -> bool:

@@ -12,7 +12,7 @@ from cvxstructreg.reductions.kernel_to_linear import KernelToLinear
 from cvxstructreg.reductions.latent_copies import LatentCopies, latent_term
 from cvxstructreg.reductions.reduction import Chain, Reduction, reduced
 from cvxstructreg.solvers.iterate import Iterate, Refusal
-from cvxstructreg.solvers.needs import Need, unmet
+from cvxstructreg.solvers.needs import Need
 
 #: Coordinates of solvers for linear models only, and of solvers that handle kernel models directly.
 LINEAR: tuple[type[Reduction], ...] = (KernelToLinear, Centring)
@@ -104,8 +104,11 @@ class Solver:
     def _unmet(self, problem: Problem, needs: tuple[Need, ...]) -> Refusal | None:
         if needs and LatentCopies in self.coordinates and latent_term(problem) is not None:
             problem = reduced(problem, self.coordinates[:-1]).problem
-        reason = next(unmet(problem, needs), None)
-        return None if reason is None else Refusal(reason)
+        for need in needs:
+            reason = need.missing(problem)
+            if reason is not None:
+                return Refusal(reason)
+        return None
 
     def accepts(self, problem: Problem) -> bool:
         """Whether the problem meets all needs."""

@@ -40,7 +40,7 @@ class LogLinkLoss(Loss):
     def _total(self, terms: Array) -> float:
         """sum s times terms, which may be infinite in rows of weight zero."""
         s = self.weight_column
-        return float(np.sum(s * terms if self._all_count else np.where(s > 0, s * terms, 0.0)))
+        return float((s * terms if self._all_count else np.where(s > 0, s * terms, 0.0)).sum())
 
     @cached_property
     def _all_count(self) -> bool:

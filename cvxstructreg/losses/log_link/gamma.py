@@ -88,11 +88,11 @@ class Gamma(LogLinkLoss):
         """sum s (a log a - a + 1) + u log y with a = 1 - u / s >= 0."""
         s = self.weight_column
         ratio = u / s if self._all_count else over_weights(u, s)
-        if np.any(ratio > 1.0 + 1e-12) or (not self._all_count and np.any(u[s == 0])):
+        if ratio.max() > 1.0 + 1e-12 or (not self._all_count and np.any(u[s == 0])):
             return np.inf
         ratio = np.minimum(ratio, 1.0)
         logs = np.log1p(np.maximum(-ratio, ABOVE_MINUS_ONE))  # where a is zero, so is a log a
-        return float(np.sum(s * ((1.0 - ratio) * logs + ratio)) + np.sum(u * self._log_y))
+        return float((s * ((1.0 - ratio) * logs + ratio)).sum() + (u * self._log_y).sum())
 
     def constants(self) -> list[Array]:
         """The logarithm of the mean."""

@@ -142,8 +142,12 @@ def descend(
     Qw: Array,
     tol: float,
     passes: int,
-) -> tuple[float, float, int]:
+    narrow: bool,
+) -> tuple[float, float, float, int, Any]:
     """Passes over the features until no step exceeds ``tol`` in gradient units; r, w and Qw are updated.
+
+    With ``narrow``, only the first pass is over all of the features. The others are over those that may move on: with a
+    nonzero weight, or without L1 term.
 
     The model is  g'Xd + 1/2 (Xd)'H(Xd) + 1/2 w'Qw + sum c|w|  with r = g + HXd, minimised over the intercept at every
     step. The gradient of its smooth part is x_j'r - centre_j sum(r) / sum(h) + (Qw)_j with centre_j = sum_i h_i x_ij.
@@ -152,13 +156,14 @@ def descend(
 
     ``curvature`` is sum_i h_i x_ij^2 - centre_j^2 / sum(h) + Q_jj. Where it is negative, it is unknown: it and
     ``centre`` are computed when they are needed first. Features that stay at zero need neither without intercept.
-    Returns the largest step of the last pass, sum(r), and the number of passes.
+    Returns the largest steps of the first and of the last pass, sum(r), the number of passes, and the features of the
+    last pass.
     """
-    worst, done = np.inf, 0
+    first, worst, done, moving = np.inf, np.inf, 0, features
     while done < passes and worst > tol:
         worst = 0.0
         done += 1
-        for j in features:
+        for j in moving:
             c, bend, old = box[0, j], curvature[j], w[j]
             slope = column_dot(X, j, r) + Qw[j]
             if inverse == 0.0 and old == 0.0 and abs(slope) <= c:
@@ -184,7 +189,34 @@ def descend(
                 for p in range(Q[2][j], Q[2][j + 1]):
                     Qw[Q[1][p]] += step * Q[0][p]
                 worst = max(worst, abs(step) * bend)
-    return worst, total, done
+        if done == 1:
+            first = worst
+            if narrow:
+                count, chosen = 0, np.empty_like(features)
+                for j in features:
+                    if w[j] != 0.0 or box[0, j] == 0.0:
+                        chosen[count] = j
+                        count += 1
+                moving = chosen[:count]
+    return first, worst, total, done, moving
+
+
+@compiled
+def weight_terms(features: Any, w: Array, Qw: Array, box: Array) -> float:
+    """sum_j c_j |w_j| + 1/2 w_j (Qw)_j over the features."""
+    total = 0.0
+    for j in features:
+        total += box[0, j] * abs(w[j]) + 0.5 * w[j] * Qw[j]
+    return total
+
+
+@compiled
+def add_moves(X: Columns, features: Any, before: Array, after: Array, out: Array) -> None:
+    """out += sum_j (after_j - before_j) x_j over the features."""
+    ones = np.ones(out.size)
+    for j in features:
+        if after[j] != before[j]:
+            column_add(X, j, after[j] - before[j], ones, out)
 
 
 @compiled

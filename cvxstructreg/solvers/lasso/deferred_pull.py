@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from threading import Lock
 from types import ModuleType
 from typing import Any
@@ -43,7 +44,8 @@ class LazyPull:
         if not self.lock.acquire(blocking=False):
             return np.asarray(self.design.T @ g + shift)
         try:
-            self.length += float(np.linalg.norm(g - self.g))
+            move = g - self.g
+            self.length += math.sqrt(move @ move)
             self.g = g
             reach = np.abs(self.pull + shift)
             room = (1.0 + 1e-9) * self.length - self.seen

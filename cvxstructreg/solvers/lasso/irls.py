@@ -38,7 +38,7 @@ def run(problem: Problem, start: Iterate, tol: float, max_passes: int = 100) -> 
 def reweight(state: State, tol: float, max_passes: int) -> bool:
     """Solve one weighted least squares problem by cyclic coordinate descent; return whether the point has moved."""
     model = QuadraticModel(state.given, state.all, state.h, state.g, state.w, state.Qw)
-    while model.passes < max_passes and model.descend(state.all, tol, 1) > tol and not deadline.passed():
+    while model.passes < max_passes and model.descend(state.all, tol, 1)[0] > tol and not deadline.passed():
         pass  # one pass per call, because compiled code cannot be interrupted
     return state.backtrack(model)
 

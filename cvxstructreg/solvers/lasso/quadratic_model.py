@@ -49,8 +49,7 @@ class QuadraticModel:
 
     def __init__(self, given: Coefficients, features: Any, h: Array, g: Array, w: Array, Qw: Array) -> None:
         self.given, self.features, self.h = given, features, h
-        self.start = w[features]
-        self.w, self.Qw, self.r = w.copy(), Qw.copy(), g.copy()
+        self.start, self.w, self.Qw, self.r = w, w.copy(), Qw.copy(), g.copy()
         mass = float(h.sum()) if given.intercept else 0.0
         self.inverse = 1.0 / mass if mass > 0.0 else 0.0
         self.total = float(g.sum()) if given.intercept else 0.0
@@ -58,34 +57,32 @@ class QuadraticModel:
         self.known: tuple[Any, Array] | None = None  # features, and the matrix of the last direct solve
         given.curvature[features] = UNKNOWN
 
-    def descend(self, features: Any, tol: float, passes: int) -> float:
-        """Passes over the features until no step exceeds ``tol``; returns the largest step of the last pass."""
+    def descend(self, features: Any, tol: float, passes: int, narrow: bool = False) -> tuple[float, float, Any]:
+        """Passes over the features until no step exceeds ``tol``, with ``narrow`` only over those that move on.
+
+        Returns the largest steps of the first and of the last pass, and the features of the last pass.
+        """
         given = self.given
-        worst, self.total, done = given.compiled.descend(
+        first, last, self.total, done, moving = given.compiled.descend(
             given.X, given.Q, features, given.diagonal, given.curvature, given.centre, given.box, self.h, self.inverse,
-            self.total, self.r, self.w, self.Qw, tol, passes,
+            self.total, self.r, self.w, self.Qw, tol, passes, narrow,
         )  # fmt: skip
         self.passes += done
-        return float(worst)
+        return first, last, moving
 
-    def minimise(self, tol: float, max_passes: int, first: Any = None) -> None:
+    def minimise(self, tol: float, max_passes: int) -> None:
         """Coordinate descent until no step of a full pass exceeds ``tol`` in gradient units.
 
         A pass over all features finds the signs, and a few passes over the nonzero features settle them. Then a jump
         goes to the minimum for these signs, because coordinate descent is slow if features are correlated. This
-        repeats. The first pass is over the features ``first`` only, if these are given: those known to move.
+        repeats.
         """
-        known = first is not None
         while self.passes < max_passes:
-            features = first if known else self.features
-            if (self.descend(features, tol, 1) <= tol and not known) or deadline.passed():
+            first, last, moving = self.descend(self.features, tol, 1 + SETTLING, narrow=True)
+            if first <= tol or deadline.passed():
                 return
-            known, moving = False, features[self._moving(features)]
-            if self.descend(moving, tol, SETTLING) > tol:
+            if last > tol:
                 self.jump(moving, 0.5 * tol)
-
-    def _moving(self, features: Any) -> Any:
-        return (self.w[features] != 0.0) | (self.given.box[0][features] == 0.0)
 
     def jump(self, features: Any, tol: float) -> None:
         """Move all features that are neither at zero nor at a bound towards the minimum of the model."""
@@ -165,5 +162,5 @@ class QuadraticModel:
         """The change of the scores and of the intercept from the point where the model was built."""
         shift = -self.inverse * self.total
         change = np.full(self.r.size, shift)
-        self.given.compiled.add_columns(self.given.X, self.features, self.w[self.features] - self.start, change)
+        self.given.compiled.add_moves(self.given.X, self.features, self.start, self.w, change)
         return change, shift

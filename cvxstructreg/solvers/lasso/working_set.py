@@ -55,8 +55,8 @@ SMALLEST_SET = 100
 INNER, POWER, FINAL = 0.3, 4.0, 0.3
 #: A working set is solved until its violation is ENOUGH times the first one.
 ENOUGH = 0.1
-#: Beyond that, steps go on while the violation is above the part NEAR of the strength, if at most the part FEW of the
-#: set has nonzero weights: on these and on the features with slopes of at least KEPT times their thresholds.
+#: Beyond that, steps go on while the violation is above the part NEAR of the strength. If at most the part FEW of the
+#: set has nonzero weights, they are on these and on the features with slopes of at least KEPT times their thresholds.
 NEAR, FEW, KEPT = 0.3, 0.25, 0.5
 #: If features are correlated, the steps of a pass say little about the violation. If two successive Newton steps reduce
 #: the violation by a factor of less than SLOW, INNER is multiplied by SHARPER for the next steps, down to SHARPEST.
@@ -92,10 +92,11 @@ class State:
         d = model.n_weights
         self.design, self.X, self.pull = design_columns(problem)
         Q, diagonal = quadratic_columns(parts)
+        self.quadratic = bool(parts.weight_forms)
         self.box = np.empty((3, d))
         part = self.separable
         for row, values in zip(self.box, (part.weights, part.lower, part.upper), strict=True):
-            row[:] = np.broadcast_to(values, (d, 1))[:, 0]
+            row[:, None] = values
         self.intercept = model.intercept
         self.given = Coefficients(compiled_coordinate_descent, self.X, Q, diagonal, self.box, self.intercept)
         self.ridge = parts.ridge
@@ -115,6 +116,7 @@ class State:
         self.size: int = 0  # the size of the last working set
         self.raised, self.length = 0.0, 1.0  # how much curvatures are raised, and the last step size
         self.inner, self.slow, self.strength = INNER, 0, float(self.box[0].max())
+        self.before: float | None = None  # the violation before the last step, if that is not judged yet
         self.predicted: Array | None = None  # the dual point at the minimum of the last model
         self.dual: Array | None = None  # the dual point in use; None for the gradient of the loss
         self.refresh()
@@ -138,8 +140,7 @@ class State:
 
     def penalty(self, w: Array, Qw: Array, support: Any) -> float:
         """The terms on the weights, for a w that is zero outside the support."""
-        v = w[support]
-        return float(self.box[0][support] @ np.abs(v) + 0.5 * (v @ Qw[support]))
+        return float(self.compiled.weight_terms(support, w, Qw, self.box))
 
     def evaluate(self, target: float) -> float:
         """Compute the slope of all features at a dual point and their violations; return the relative gap."""
@@ -215,23 +216,32 @@ class State:
         return np.sort(np.argpartition(-priority, size - 1)[:size]) if size < self.w.size else self.all
 
     def improve(self, target: float, max_newton: int, max_epochs: int) -> None:
-        """Prox-Newton steps on a working set."""
+        """Prox-Newton steps on a working set: only one near the optimum, where its error is of second order."""
         features = self.working_set()
-        if self.dual is not None:
-            self.slope_on(features)
         first = worst = self.compiled.violations(features, self.w, self.slope, self.box, self.score)
+        late = first <= NEAR * self.strength
+        features = self.near(features) if late else features
+        if self.before is not None:
+            self.judge(worst)
         for _ in range(max_newton):
-            before = worst
+            self.before = worst
             if not self.newton_step(features, self.accuracy(worst, target), max_epochs):
+                break
+            if late and self.rows_apart and self.predicted is not None and not self.slow:
                 break
             self.slope_on(features)
             worst = self.compiled.violations(features, self.w, self.slope, self.box, self.score)
-            self.slow = self.slow + 1 if worst > SLOW * before else 0
-            self.inner = max(SHARPER * self.inner, SHARPEST) if self.slow > 1 else min(3.0 * self.inner, INNER)
+            self.judge(worst)
             near = self.near(features) if worst > NEAR * self.strength else features
             if (worst <= ENOUGH * first and near is features) or deadline.passed():
                 break
             features = near
+
+    def judge(self, worst: float) -> None:
+        """Choose the accuracy of the next models by what the last step left of the violation."""
+        self.slow = self.slow + 1 if self.before is not None and worst > SLOW * self.before else 0
+        self.inner = max(SHARPER * self.inner, SHARPEST) if self.slow > 1 else min(3.0 * self.inner, INNER)
+        self.before = None
 
     def near(self, features: Any) -> Any:
         """The features that may move next, if these are few: then more steps cost less than the slopes of all.
@@ -247,7 +257,8 @@ class State:
     def slope_on(self, features: Any) -> None:
         """Update the slope of some features, with the gradient of the loss as dual point."""
         self.compiled.gradient_on(self.X, features, self.g, self.slope)
-        self.slope[features] += self.Qw[features]
+        if self.quadratic:
+            self.slope[features] += self.Qw[features]
 
     def accuracy(self, worst: float, target: float) -> float:
         """How accurately to solve the next model. A violation v adds about v / c times the L1 term to the gap."""
@@ -268,7 +279,7 @@ class State:
         for _ in range(ATTEMPTS):
             h = self.h + self.raised * float(self.h.max(initial=0.0)) if self.raised else self.h
             model = QuadraticModel(self.given, features, h, self.g, self.w, self.Qw)
-            model.minimise(tol, max_epochs, features[(self.score[features] > 0.0) | (self.w[features] != 0.0)])
+            model.minimise(tol, max_epochs)
             self.epochs = model.passes
             moved = self.backtrack(model)
             short = self.length < SHORT and bool(self.h.any()) and not self.h.all()
