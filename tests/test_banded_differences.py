@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import cvxstructreg as csr
-from cvxstructreg.certificates.free_directions import free_directions
+from cvxstructreg.certificates.directions.free_directions import free_directions
 from cvxstructreg.penalties.composed import differences
 from cvxstructreg.solvers.denoising import banded_differences, interior_point
 from cvxstructreg.solvers.denoising.banded_systems import NormalEquations, SaddlePoint

@@ -63,8 +63,9 @@ class Products:
         monkeypatch.setattr(AugmentedLagrangian, "newton_matrix", self._newton(AugmentedLagrangian.newton_matrix))
         monkeypatch.setattr(interior_point.Newton, "__init__", self._dense(interior_point.Newton.__init__))
         monkeypatch.setattr(run, "certify_point", self._certified(run.certify_point))
-        for name in ("gradient_on", "add_columns", "curvatures", "descend"):
+        for name in ("gradient_on", "add_columns", "add_moves", "descend"):
             monkeypatch.setattr(descent, name, self._on_columns(getattr(descent, name)))
+        monkeypatch.setattr(QuadraticModel, "__init__", self._curvatures(QuadraticModel.__init__))
         monkeypatch.setattr(QuadraticModel, "_matrix", self._gram(QuadraticModel._matrix))
         for name in ("_update_bounds", "_newton"):
             monkeypatch.setattr(hinge_newton._Run, name, self._on_rows(getattr(hinge_newton._Run, name)))
@@ -86,7 +87,10 @@ class Products:
             found = function(X, *args)
             features = next(arg for arg in args if isinstance(arg, np.ndarray) and arg.dtype.kind == "i")
             part = features.size / D if X[0].shape[-1] == N or X[0].size == N * D else 0.0  # not those with Q
-            self.of_solver += part * (2 * found[2] if isinstance(found, tuple) else 1)
+            if isinstance(found, tuple):
+                *_, passes, moving = found
+                part = 2.0 * (part + (passes - 1) * moving.size / D)
+            self.of_solver += part
             return found
 
         return compiled
@@ -99,6 +103,15 @@ class Products:
             return method(machine, *args)
 
         return on_rows
+
+    def _curvatures(self, method):
+        """Coordinate descent computes the curvature of each feature once."""
+
+        def model(descent, given, features, *args):
+            self.of_solver += features.size / D if given.intercept else 0.0
+            method(descent, given, features, *args)
+
+        return model
 
     def _gram(self, method):
         """A matrix X'HX on some columns is half a product with each of them."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cvxstructreg as csr
-from cvxstructreg.certificates.free_directions import free_directions, free_reach, linearised, refit
+from cvxstructreg.certificates.directions.free_directions import free_directions, free_reach, linearised, refit
 
 
 def nearly_parallel(seed):

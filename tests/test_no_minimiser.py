@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cvxstructreg as csr
-from cvxstructreg.certificates.no_minimiser import escape
+from cvxstructreg.certificates.directions.no_minimiser import escape
 
 
 def separated(rng, n=20):

@@ -5,9 +5,9 @@ import pytest
 from test_row_block_scores import PENALTIES, D, N, Watched, blocks_of, data, losses
 
 import cvxstructreg as csr
-from cvxstructreg.certificates import no_minimiser
 from cvxstructreg.certificates.certificate import certify_point
-from cvxstructreg.certificates.free_directions import free_reach
+from cvxstructreg.certificates.directions import no_minimiser
+from cvxstructreg.certificates.directions.free_directions import free_reach
 from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.certificates.row_sums.kept_dual import kept_rows
 from cvxstructreg.row_blocks.sampling import loss_of_rows

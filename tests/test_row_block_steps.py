@@ -6,7 +6,7 @@ from test_row_block_outputs import OUTPUTS, pair
 from test_row_block_scores import PENALTIES, D, losses
 
 import cvxstructreg as csr
-from cvxstructreg.certificates import no_minimiser
+from cvxstructreg.certificates.directions import no_minimiser
 
 CHAIN = csr.Graph.from_edges([(j, j + 1) for j in range(D - 1)], n_nodes=D)
 SMOOTH = {"ridge": PENALTIES["ridge"], "graph": lambda: 2.0 * csr.Laplacian(CHAIN) + 0.5 * csr.Ridge()}

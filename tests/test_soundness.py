@@ -10,7 +10,7 @@ from sklearn.isotonic import isotonic_regression
 
 import cvxstructreg as csr
 from cvxstructreg.certificates.certificate import Certificate, WrongBoundError, certify_point
-from cvxstructreg.certificates.no_minimiser import escape
+from cvxstructreg.certificates.directions.no_minimiser import escape
 from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.reductions.centring import Centring

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import cvxstructreg as csr
-from cvxstructreg.certificates.free_directions import free_directions
+from cvxstructreg.certificates.directions.free_directions import free_directions
 from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.forms.chains import plain_chain
 from cvxstructreg.numerics.round_off import UNIT

@@ -2,6 +2,6 @@
 
 :mod:`~cvxstructreg.certificates.certificate` is the entry point. It uses a lower bound on the optimum
 (:mod:`~cvxstructreg.certificates.bounds`), which is proved by a dual point
-(:mod:`~cvxstructreg.certificates.weight_dual`, :mod:`~cvxstructreg.certificates.free_directions`). This room imports
-reductions, forms, core and below, and no solver. Solvers may import it.
+(:mod:`~cvxstructreg.certificates.weight_dual`, :mod:`~cvxstructreg.certificates.directions.free_directions`). This
+room imports reductions, forms, core and below, and no solver. Solvers may import it.
 """

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from cvxstructreg.certificates.directions.free_directions import free_directions, linearised, refit
 from cvxstructreg.certificates.dual_point import NO_PROOF, Proof, best, dual_of
-from cvxstructreg.certificates.free_directions import free_directions, linearised, refit
 from cvxstructreg.certificates.quadratic_conjugate import has_bounded_forms, lowest_in_bounds
 from cvxstructreg.certificates.row_sums.kept_dual import kept_dual
 from cvxstructreg.certificates.row_sums.refitting import are_clear

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from cvxstructreg.certificates.free_directions import free_directions, refit
+from cvxstructreg.certificates.directions.free_directions import free_directions, refit
 from cvxstructreg.certificates.row_sums.kept_dual import best_beside, kept_rows, kept_value
 from cvxstructreg.core.loss import Loss, lowest_constants
 from cvxstructreg.forms.chains.plain_chain import PlainChain, plain_chain

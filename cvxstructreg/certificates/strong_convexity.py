@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cvxstructreg.certificates.free_directions import refit
+from cvxstructreg.certificates.directions.free_directions import refit
 from cvxstructreg.core.default_prox import NoProxError, prox_with_error
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.round_off import UNIT

@@ -16,8 +16,8 @@ import numpy as np
 
 from cvxstructreg.certificates.absorbed_pull import AbsorbedPull, pull_of
 from cvxstructreg.certificates.balanced_points import NEGLIGIBLE, balanced_points
+from cvxstructreg.certificates.directions.free_directions import free_reach
 from cvxstructreg.certificates.dual_point import NO_PROOF, Proof, best, dual_of
-from cvxstructreg.certificates.free_directions import free_reach
 from cvxstructreg.certificates.piece_noise import added_sizes
 from cvxstructreg.certificates.quadratic_conjugate import excess_cost
 from cvxstructreg.certificates.score_dual import ScoreDual, cost_of, dual_point, largest_factor, score_unit

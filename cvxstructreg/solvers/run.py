@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.certificates.certificate import Certificate, certify_point, from_known_bound, tightened
-from cvxstructreg.certificates.no_minimiser import Escape, escape
+from cvxstructreg.certificates.directions.no_minimiser import Escape, escape
 from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.certificates.row_sums.kept_dual import value_at
 from cvxstructreg.core.problem import Problem

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
 
-from cvxstructreg.certificates.free_directions import refit
+from cvxstructreg.certificates.directions.free_directions import refit
 from cvxstructreg.core.atom import freeze
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import Linear, Model

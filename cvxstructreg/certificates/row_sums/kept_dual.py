@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cvxstructreg.certificates.free_directions import free_directions, keep_free_reach
+from cvxstructreg.certificates.directions.free_directions import free_directions, keep_free_reach
 from cvxstructreg.certificates.row_sums.refitting import (
     RowPoint,
     are_clear,

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cvxstructreg.certificates.free_directions import (
+from cvxstructreg.certificates.directions.free_directions import (
     BALANCED,
     CANCELLED,
     LONGEST,

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.certificates.certificate import objective_scale
-from cvxstructreg.certificates.free_directions import refit
+from cvxstructreg.certificates.directions.free_directions import refit
 from cvxstructreg.core.model import Linear, Model
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.quadratic_form import to_dense

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from cvxstructreg.certificates.certificate import objective_scale
-from cvxstructreg.certificates.free_directions import refit
+from cvxstructreg.certificates.directions.free_directions import refit
 from cvxstructreg.certificates.score_dual import ScoreDual
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import NormalForm, Piece

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cvxstructreg.certificates.bounds import score_duals
-from cvxstructreg.certificates.free_directions import refit
+from cvxstructreg.certificates.directions.free_directions import refit
 from cvxstructreg.certificates.row_sums.kept_dual import kept_dual, kept_rows
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.solvers.row_blocks.column_search import Search

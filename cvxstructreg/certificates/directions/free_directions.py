@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from cvxstructreg.certificates.polynomials import unseen_polynomials
+from cvxstructreg.certificates.directions.polynomials import unseen_polynomials
 from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
 from cvxstructreg.numerics.arrays import Array

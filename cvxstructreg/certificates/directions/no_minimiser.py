@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from cvxstructreg.certificates.free_directions import unpenalised, visible
+from cvxstructreg.certificates.directions.free_directions import unpenalised, visible
 from cvxstructreg.certificates.row_sums.kept_dual import kept_rows, largest_kept
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.forms.normal_form import NormalForm
