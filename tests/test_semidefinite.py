@@ -205,3 +205,13 @@ def test_estimators_vouch_for_kernels_that_cannot_be_indefinite_and_for_no_other
     else:
         monkeypatch.setattr(models, "prove", never)
         estimator(**options).fit(X, y)
+
+
+@pytest.mark.parametrize("part", [0.0, 5e-9, 2e-8, 1.0])
+def test_the_matrix_of_a_quadratic_penalty_is_checked_up_to_round_off(part):
+    matrix = np.ones((40, 40)) - part * np.diag(np.arange(40) == 7)  # an eigenvalue near -part
+    if part > 1e-8:
+        with pytest.raises(ValueError, match="matrix must be positive semidefinite, but its smallest eigenvalue"):
+            csr.Quadratic(matrix=matrix)
+    else:
+        assert csr.Quadratic(matrix=matrix).size == 40

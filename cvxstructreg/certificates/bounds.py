@@ -41,6 +41,8 @@ IN_BALANCE = 1e-12
 ZERO_ROW = 1e-9
 #: Quadratic terms are moved if the gap is at most the part NEAR of the objective; to MOVED times the tolerance.
 NEAR, MOVED = 0.1, 0.1
+#: The part of the gap that an inexact proof that a Gram matrix is semidefinite may take.
+SPARE = 0.1
 #: The shares of penalties on the scores that are tried if the losses cannot balance the whole.
 SHARES = (1.0, 0.5, 0.1, 0.0)
 
@@ -136,7 +138,7 @@ def _proof(
     if start is None:
         return NO_PROOF
     if parts.function_norm is not None:
-        return _function_proof(parts, parts.function_norm, start)
+        return _function_proof(parts, parts.function_norm, start, known)
     try:
         return WeightDual(parts, start, dual, sweeps, known, quadratic).best_proof()
     except NoProxError:  # the search for dual points takes prox steps
@@ -152,7 +154,7 @@ def _moved_proof(parts: NormalForm, start: ScoreDual | None, dual: Dual, sweeps:
     return _proof(parts, replace(start, theta=theta), dual, sweeps, known, quadratic)
 
 
-def _function_proof(parts: NormalForm, norm: ScaledFunctionNorm, start: ScoreDual) -> Proof:
+def _function_proof(parts: NormalForm, norm: ScaledFunctionNorm, start: ScoreDual, known: Known) -> Proof:
     """The dual objective if the only term on the weights is the function norm."""
     total, cost, error = start.total, start.cost(parts), start.error
     size, round_off = abs(cost), start.round_off(parts)
@@ -169,7 +171,10 @@ def _function_proof(parts: NormalForm, norm: ScaledFunctionNorm, start: ScoreDua
     square = norm.conj(float(np.vdot(total, product)))
     # the round-off in total'gram total (|gram_ij|^2 <= gram_ii gram_jj), and the effect of an error in the total
     diagonal = np.maximum(parts.model.design.diagonal(), 0.0)
-    inexact = UNIT * float(np.sum(diagonal @ total**2)) + parts.model.slack * float(np.sum(total**2))
+    squares = float(np.sum(total**2))
+    spare, unit = SPARE * known[1] * abs(known[0]), norm.conj(squares)
+    slack = parts.model.slack(spare / unit if unit > 0.0 else np.inf)
+    inexact = UNIT * float(np.sum(diagonal @ total**2)) + slack * squares
     inexact += error * (2.0 * float(np.linalg.norm(product)) + error * float(diagonal.sum()))
     round_off += norm.conj(inexact)
     value = -cost - square

@@ -24,7 +24,7 @@ from cvxstructreg.numerics.semidefinite import (
     not_psd,
     prove,
     round_off_of,
-    symmetric,
+    symmetric_part,
 )
 from cvxstructreg.runtime.lazy import cached_property
 from cvxstructreg.runtime.memory import require_memory
@@ -48,8 +48,7 @@ class Model:
             raise TypeError(f"intercept must be True or False, got {intercept!r}")
         self.design, self.intercept, self.feature_names = design, bool(intercept), feature_names
 
-    @property
-    def slack(self) -> float:
+    def slack(self, most: float = np.inf) -> float:
         """A number such that design + slack I is positive semidefinite, if the design is a kernel matrix."""
         return 0.0
 
@@ -166,9 +165,10 @@ class Kernel(Model):
 
     The norm theta'gram theta is convex only if gram is positive semidefinite, so certificates depend on it. This is
     proved once, when a problem with this norm is first used, by a Cholesky factorisation (n^3 / 3 multiplications and
-    one more n x n matrix), unless the user asserts it with ``psd=True``. Round-off may make eigenvalues negative, down
-    to -1e-8 times the largest in double precision, or -1.2e-5 times the largest if gram is given in single precision.
-    Such a matrix is repaired: problems with the norm use ``gram + shift I`` (:meth:`convex`). A
+    one more n x n matrix; fewer for smooth kernels of many examples, which are nearly of low rank), unless the user
+    asserts it with ``psd=True``. Round-off may make eigenvalues negative, down to -1e-8 times the largest in double
+    precision, or -1.2e-5 times the largest if gram is given in single precision. Such a matrix is repaired: problems
+    with the norm use ``gram + shift I`` (:meth:`convex`). A
     :class:`cvxstructreg.RepairedGramWarning` and ``problem.describe()`` report the shift.
 
     Parameters
@@ -215,7 +215,7 @@ class Kernel(Model):
             gram = gram.toarray()
         design = as_design(gram, "gram")
         self.round_off = round_off_of(np.asarray(gram).dtype if hasattr(gram, "__array__") else design.dtype)
-        super().__init__(symmetric(design, self.round_off), intercept)
+        super().__init__(symmetric_part(design, self.round_off), intercept)
         self.psd = bool(psd)
         self.shift, self.repair = 0.0, ""  # the number added to the diagonal, and the reason
         # caches shared by threads: each is read once and replaced as a whole
@@ -223,6 +223,7 @@ class Kernel(Model):
         self._spectrum: tuple[Array, Array] | None = None
         trusted = self.psd and self.round_off <= PSD_ROUND_OFF
         self._slack: float | None = self._noise() if trusted else None
+        self._by_rank = False  # whether the slack comes from a proof of low rank
         self._repaired: Kernel | None = None
 
     @property
@@ -284,7 +285,7 @@ class Kernel(Model):
             if proof.shift > NEGLIGIBLE * self._trace():
                 self._repaired = repaired = self._shifted(proof)
                 return repaired
-            self._slack = proof.shift
+            self._slack, self._by_rank = proof.shift, proof.by_rank
         return self
 
     def _shifted(self, proof: Proof) -> Kernel:
@@ -311,10 +312,16 @@ class Kernel(Model):
         """The possible round-off in eigenvalues that should be zero."""
         return NOISE * max(self._trace(), 0.0)
 
-    @property
-    def slack(self) -> float:
-        """gram + slack I is positive semidefinite: bounds with u'gram u + slack ||u||^2 hold for nearby matrices."""
-        return self._noise() if self._slack is None else self._slack
+    def slack(self, most: float = np.inf) -> float:
+        """gram + slack I is positive semidefinite: bounds with u'gram u + slack ||u||^2 hold for nearby matrices.
+
+        A proof of low rank with a slack above ``most`` is replaced by a Cholesky factorisation, whose slack is smaller.
+        """
+        slack = self._noise() if self._slack is None else self._slack
+        if self._by_rank and slack > most:
+            self._slack = slack = min(slack, prove(self.design, self.round_off, by_rank=False).shift)
+            self._by_rank = False
+        return slack
 
     def notes(self) -> tuple[str, ...]:
         """The number added to the diagonal, and the reason."""

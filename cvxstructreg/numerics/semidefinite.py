@@ -6,7 +6,8 @@ nothing. So every certificate needs a proof that there is no such v. The proof i
     gram + shift I
 
 which exists (up to a much smaller round-off) if and only if no eigenvalue is below -shift. The factorisation takes
-n^3 / 3 multiplications and a second matrix of the size of gram. The first shift is the round-off of double precision.
+n^3 / 3 multiplications and a second matrix of the size of gram. Smooth kernels of many examples are nearly of low rank,
+which takes fewer multiplications to prove (:mod:`low_rank`). The first shift is the round-off of double precision.
 If that shift is too small, larger shifts are tried, up to the round-off of the precision in which gram was given; then
 all solvers use gram + shift I (:meth:`cvxstructreg.Kernel.convex`). All shifts are relative to the size of gram.
 """
@@ -19,6 +20,7 @@ import numpy as np
 import scipy  # SciPy loads scipy.linalg when it is first used
 
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.low_rank import low_rank_shift
 from cvxstructreg.runtime.memory import require_memory
 
 #: Negative eigenvalues that count as round-off, relative to the largest eigenvalue: for double precision; for other
@@ -29,16 +31,18 @@ PSD_ROUND_OFF, UNITS, MOST_ROUND_OFF = 1e-8, 100.0, 1e-3
 NOISE = 0.5 * float(np.finfo(float).eps)
 #: Shifts up to this fraction of the trace only lower the bound of a certificate; larger shifts are added to gram.
 NEGLIGIBLE = 1e-12
+#: The largest shift of a proof of low rank, as a fraction of the trace.
+SMOOTH = 0.1 * NEGLIGIBLE
 #: The smallest factor between two shifts; and the smallest non-negligible shift, as a fraction of the largest one.
 GROWTH, LEAST = 4.0, 1e-4
 #: After a failed shift, the next shift is at least this times the most negative v'gram v / v'v found.
 OVERSHOOT = 1.5
 #: Up to this many rows a negative smallest eigenvalue is computed exactly; beyond, it is estimated by v'gram v / v'v.
 EXACT_ROWS = 1000
-#: Rows that are compared at a time in the check of symmetry.
-ROWS_AT_ONCE = 512
 #: Lanczos steps for the largest eigenvalue, and the relative residual at which the Krylov space is complete.
 LANCZOS_STEPS, KRYLOV_COMPLETE = 12, 1e-10
+#: Rows that are compared at a time in the check of symmetry.
+ROWS_AT_ONCE = 512
 ZERO_GRAM = "gram is zero everywhere: the only function it can represent is zero; check the kernel and its parameters"
 
 
@@ -51,12 +55,14 @@ class Proof:
     """Proof that ``gram + shift I`` is positive semidefinite.
 
     ``smallest`` is the smallest eigenvalue of gram if ``exact``, and otherwise an upper bound on it; 0 if no negative
-    value was found.
+    value was found. ``by_rank`` says that gram was proved to be nearly of low rank. The shift is then up to a few
+    hundred times that of a Cholesky factorisation, because it includes the largest possible round-off.
     """
 
     shift: float
     smallest: float
     exact: bool
+    by_rank: bool = False
 
     def explanation(self, round_off: float) -> tuple[str, str]:
         """Return in words why a matrix with this round-off needs the shift, and how to avoid it."""
@@ -80,11 +86,11 @@ def round_off_of(dtype: np.dtype) -> float:
     return max(PSD_ROUND_OFF, min(UNITS * float(np.finfo(dtype).eps), MOST_ROUND_OFF))
 
 
-def prove(gram: Array, round_off: float = PSD_ROUND_OFF) -> Proof:
+def prove(gram: Array, round_off: float = PSD_ROUND_OFF, by_rank: bool = True) -> Proof:
     """Find a shift of at most ``round_off`` times the largest eigenvalue that makes a symmetric matrix semidefinite.
 
     The shift is the round-off of double precision if that suffices, and otherwise at most a few times the smallest
-    possible shift. Raises ``ValueError`` if there is no such shift.
+    possible shift. If ``by_rank``, a proof of low rank is tried first. Raises ``ValueError`` if there is no such shift.
 
     Examples
     --------
@@ -106,6 +112,9 @@ def prove(gram: Array, round_off: float = PSD_ROUND_OFF) -> Proof:
     size = trace if trace > 0 else float(np.abs(gram).max())
     noise = max(NOISE * size, float(np.finfo(float).tiny))
     shift, smallest, double = noise, 0.0, round_off <= PSD_ROUND_OFF
+    smooth = low_rank_shift(gram) if double and by_rank else None
+    if smooth is not None and smooth <= SMOOTH * size:
+        return Proof(max(smooth, noise), smallest, False, by_rank=True)
     while shift == noise or (double and shift <= NEGLIGIBLE * size):
         v = _negative_direction(gram, shift)
         if v is None:
@@ -160,6 +169,19 @@ def _negative_direction(gram: Array, shift: float) -> Array | None:
     return v
 
 
+def exceeds(matrix: Array, least: float) -> bool:
+    """Whether a Cholesky factorisation shows that all eigenvalues of a symmetric matrix exceed ``least`` < 0.
+
+    Examples
+    --------
+    >>> exceeds(np.ones((2, 2)), -1e-9), exceeds(np.array([[1.0, 2.0], [2.0, 1.0]]), -1e-9)
+    (True, False)
+    """
+    shifted = matrix.T.copy(order="F")
+    np.einsum("ii->i", shifted)[:] -= least
+    return int(scipy.linalg.lapack.dpotrf(shifted, lower=1, overwrite_a=True, clean=0)[1]) == 0
+
+
 def ritz_values(gram: Array, steps: int) -> tuple[float, float]:
     """Return the smallest and largest v'gram v / v'v over the Krylov space of a random vector."""
     v = np.random.default_rng(0).normal(size=len(gram))
@@ -194,7 +216,7 @@ def not_psd(smallest: float, largest: float, exact: bool = True) -> ValueError:
     )
 
 
-def symmetric(gram: Array, round_off: float) -> Array:
+def symmetric_part(gram: Array, round_off: float) -> Array:
     """The matrix itself if it is symmetric, its symmetric part if it is symmetric up to round-off, else an error."""
     scale, worst = float(np.finfo(float).tiny), 0.0
     gram = gram if gram.flags.forc else np.ascontiguousarray(gram)

@@ -13,7 +13,12 @@ from cvxstructreg.core.atom import Atom
 from cvxstructreg.core.model import as_design
 from cvxstructreg.forms.quadratic_form import DENSE_LIMIT, QuadraticForm, to_dense
 from cvxstructreg.forms.quadratic_penalty import QuadraticPenalty
+from cvxstructreg.numerics.semidefinite import exceeds
 from cvxstructreg.penalties.ridge import RKHSNorm
+
+#: Negative eigenvalues that count as round-off, relative to the largest entry. (The round-off of a factorisation of up
+#: to 1,000 rows is a hundredth of that.)
+ROUND_OFF = 1e-8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,8 +85,8 @@ def _checked_psd(matrix: Any) -> Any:
     scale = float(abs(matrix).max()) or 1.0
     if float(abs(matrix - matrix.T).max()) > 1e-10 * scale:
         raise ValueError("matrix must be symmetric; pass (Q + Q.T) / 2 if that is what you mean")
-    if matrix.shape[0] <= DENSE_LIMIT:
+    if matrix.shape[0] <= DENSE_LIMIT and not exceeds(to_dense(matrix), -0.9 * ROUND_OFF * scale):
         smallest = float(np.linalg.eigvalsh(to_dense(matrix))[0])
-        if smallest < -1e-8 * scale:
+        if smallest < -ROUND_OFF * scale:
             raise ValueError(f"matrix must be positive semidefinite, but its smallest eigenvalue is {smallest:.3g}")
     return (matrix + matrix.T) / 2
