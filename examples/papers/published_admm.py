@@ -83,7 +83,7 @@ class PrimalStep:
             chosen = (w != 0.0) | (slopes > NEAR * self.lam1)
             features, h = np.flatnonzero(chosen), np.maximum(wrong * (1.0 - wrong), 1e-10)
             model = QuadraticModel(self.model, features, h, -self.sign * wrong, w, self.ridge * w - pull)
-            first = model.descend(features, 0.0, 1)
+            first, _, _ = model.descend(features, 0.0, 1)
             model.minimise(max(OF_FIRST * first, OF_LAM * self.lam1), PASSES)
             change, shift = model.change()
             step, t = model.w - w, 1.0

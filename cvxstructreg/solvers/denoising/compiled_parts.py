@@ -67,9 +67,9 @@ def step(state: Floats, lam: float) -> None:
         state[LANES + part] = following if ends else first
         state[2 * LANES + part] = (lam if falls else -lam) if ends else total
         state[3 * LANES + part] = 1.0 if ends else size
-        state[4 * LANES + part] = (0.0 if falls else -2.0 * lam) if ends else low_sum
+        state[4 * LANES + part] = (0.0 if falls else -lam - lam) if ends else low_sum
         state[5 * LANES + part] = 1.0 if ends else low_size
-        state[6 * LANES + part] = (2.0 * lam if falls else 0.0) if ends else high_sum
+        state[6 * LANES + part] = (lam + lam if falls else 0.0) if ends else high_sum
         state[7 * LANES + part] = 1.0 if ends else high_size
 
 
