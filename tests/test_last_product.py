@@ -1,6 +1,7 @@
 """A certificate uses the product that its solver left, and only for the same dual point."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -63,3 +64,26 @@ def test_the_dual_point_of_l1_is_complete_when_someone_looks_at_it():
     copy = pickle.loads(pickle.dumps(dual))
     assert isinstance(copy._separable, np.ndarray)
     np.testing.assert_array_equal(copy.separable, dual.separable)
+
+
+@pytest.mark.parametrize("tiny", [1.0, 1e-163, 1e-170, 1e-200])
+def test_columns_whose_squares_vanish_are_not_taken_for_zero(tiny):
+    rng = np.random.default_rng(0)
+    few = rng.normal(size=(200, 2))
+    y = few @ [3.0, 1.0] + 0.05 * rng.normal(size=200)
+    lam = 0.5 * np.abs(few.T @ y).max()
+    many = rng.normal(size=(200, 560))
+    many *= 14.0 / np.linalg.norm(many, axis=0)  # asked for once, and never close to their strengths again
+    late = few @ np.array([[-0.9], [2.7]]) + 0.3 * rng.normal(size=(200, 10))
+    late -= np.outer(y, y @ late) / (y @ y)  # enter when the first two have weights
+    X, strengths = np.hstack([few, many, late]), np.r_[np.ones(2), np.full(560, 1.8), np.full(10, 0.02)]
+    scales = np.r_[np.ones(562), np.full(10, tiny)]
+    loss = csr.Squared(y)
+    plain = csr.Problem(csr.Linear(X, intercept=False), loss + lam * csr.L1(weights=strengths)).solve(tol=1e-9)
+    scaled = csr.Problem(csr.Linear(X * scales, intercept=False), loss + lam * csr.L1(weights=strengths * scales))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", csr.InaccurateWarning)
+        found = scaled.solve("working_set")
+    assert found.certificate.lower_bound <= plain.objective * (1 + 1e-9)
+    assert found.status == "optimal" or tiny < 1.0
+    np.testing.assert_allclose(scaled.normal_form.column_norms, np.linalg.norm(X, axis=0) * scales)

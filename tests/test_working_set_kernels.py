@@ -266,3 +266,21 @@ def test_the_dual_scale_is_that_of_the_separable_part(model, ridged):
         assert np.abs(excess).max() <= 1e-12
         larger = -1.001 * s * slope
         assert s == 1.0 or np.abs(larger - part.absorb(larger)).max() > 0.0
+
+
+def test_a_curvature_that_is_needed_late_leaves_the_largest_step_of_the_first_pass():
+    X, y = np.array([[-1.0, 1.0], [-1.0, 0.0], [-0.5, 1.0]]), np.array([4.0, -4.0, 0.0])  # the first slope is zero
+    box = np.array([[0.0, 0.0], [-np.inf, -np.inf], [np.inf, np.inf]])
+    nothing = working_set.as_columns(sp.csr_array((2, 2)))
+    shared = Coefficients(
+        compiled_coordinate_descent, working_set.as_columns(np.asfortranarray(X)), nothing, np.zeros(2), box, False
+    )
+
+    def model():
+        return QuadraticModel(shared, np.arange(2), np.ones(3), -y, np.zeros(2), np.zeros(2))
+
+    first, _, _ = model().descend(np.arange(2), 1e-12, 3, narrow=True)
+    assert first == 4.0
+    solved = model()
+    solved.minimise(1e-10, 1000)
+    np.testing.assert_allclose(solved.w, np.linalg.lstsq(X, y)[0], rtol=1e-9)

@@ -18,6 +18,7 @@ from cvxstructreg.forms.quadratic_form import (
     DENSE_LIMIT,
     UNSEEN_BY_FACTOR,
     QuadraticForm,
+    column_lengths,
     is_more,
     largest_row_sum,
     squared_columns,
@@ -248,7 +249,7 @@ class NormalForm:
         """The Euclidean norms of the columns of the design matrix, kept with the model."""
         known = self.model.__dict__
         if "_column_norms" not in known:
-            known["_column_norms"] = np.sqrt(squared_columns(self.model.design))
+            known["_column_norms"] = column_lengths(self.model.design)
         return np.asarray(known["_column_norms"])
 
     def keep_column_norms(self, norms: Array) -> None:

@@ -16,6 +16,8 @@ from cvxstructreg.runtime.lazy import cached_property
 DENSE_LIMIT = 1000
 #: Entries of a sparse matrix that are squared at a time, so that the squares stay in the cache of the processor.
 SQUARED_AT_ONCE = 100_000
+#: Below this, squared lengths of columns may have lost digits.
+LEAST_SQUARE = 1e-280
 #: If at most this share of the weights is nonzero, only their rows of M are multiplied.
 FEW = 0.1
 #: A smallest eigenvalue below this fraction of the largest diagonal entry counts as zero.
@@ -350,6 +352,28 @@ def squared_columns(matrix: Any) -> Array:
         some = slice(first, first + step)
         total += np.bincount(rows.indices[some], weights=rows.data[some] ** 2, minlength=rows.shape[1])
     return total
+
+
+def column_lengths(matrix: Any) -> Array:
+    """The norms of the columns; those whose squares lose digits or overflow are computed from scaled numbers.
+
+    Examples
+    --------
+    >>> column_lengths(np.array([[3.0, 3e-170, 3e200], [4.0, 4e-170, 4e200]]))
+    array([5.e+000, 5.e-170, 5.e+200])
+    """
+    with np.errstate(over="ignore"):
+        squares = squared_columns(matrix)
+    lengths = np.sqrt(squares)
+    if getattr(matrix, "is_row_blocks", False):
+        return lengths
+    lost = np.flatnonzero(~((squares >= LEAST_SQUARE) & (squares < np.inf)))
+    some = matrix[:, lost] if lost.size else None
+    if some is not None and (not sp.issparse(some) or some.nnz):
+        largest = np.maximum(to_dense(abs(some).max(axis=0)).ravel(), np.finfo(float).tiny)
+        scaled = some / largest if not sp.issparse(some) else some @ sp.diags_array(1.0 / largest)
+        lengths[lost] = largest * np.sqrt(squared_columns(scaled))
+    return lengths
 
 
 def to_dense(matrix: Any) -> Array:

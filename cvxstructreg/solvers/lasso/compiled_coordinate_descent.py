@@ -169,10 +169,10 @@ def descend(
             if inverse == 0.0 and old == 0.0 and abs(slope) <= c:
                 continue
             if bend < 0.0:
-                square, first = column_moments(X, j, h)
+                square, mean = column_moments(X, j, h)
                 # at least the round-off: a column may be nearly constant
-                bend = max(square - first * first * inverse, 1e-10 * square) + diagonal[j]
-                centre[j], curvature[j] = first, bend
+                bend = max(square - mean * mean * inverse, 1e-10 * square) + diagonal[j]
+                centre[j], curvature[j] = mean, bend
             slope -= centre[j] * inverse * total
             if bend > 0.0:
                 point = old - slope / bend
