@@ -63,8 +63,9 @@ def _factor(gram: Array) -> Array | None:
     before = float(left.sum())
     goal = ENOUGH * before
     while True:
-        some = min(CANDIDATES, int(np.count_nonzero(left)))
-        chosen = rng.choice(n, size=some, replace=False, p=left / left.sum())
+        likely = left / left.sum()
+        some = min(CANDIDATES, int(np.count_nonzero(likely)))
+        chosen = rng.choice(n, size=some, replace=False, p=likely)
         corner = gram[np.ix_(chosen, chosen)] - L[:rank, chosen].T @ L[:rank, chosen]
         least = LEAST_PIVOT * float(corner.diagonal().max())
         root, pivots, found, _ = scipy.linalg.lapack.dpstrf(corner, tol=least, lower=1)
