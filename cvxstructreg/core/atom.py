@@ -45,6 +45,7 @@ CAPABILITIES = (
     "grad",
     "hessp",
     "hess_diag",
+    "derivatives",
     "hess_rows",
     "hess_factor",
     "hess_bound",
@@ -78,6 +79,7 @@ class Atom:
     ``grad(z)``               the gradient; present if and only if f is smooth
     ``hessp(z, p)``           the Hessian at z times p
     ``hess_diag(z)``          the diagonal of the Hessian at z, for an f whose Hessian is diagonal (a sum over entries)
+    ``derivatives(z)``        (f(z), the gradient, ``hess_diag``) at once, where that takes less time
     ``hess_rows(z)``          (D, R) with the Hessian at z being diag(D_i) - R_i R_i' for each row i
     ``hess_factor(z)``        (D, L) with the Hessian at z being diag(D) - L L', for one output and coupled rows
     ``hess_bound(z)``         D such that diag(D) minus the Hessian at z is positive semidefinite, for coupled rows
@@ -142,6 +144,7 @@ class Atom:
         def grad(self, z: Array) -> Array: ...
         def hessp(self, z: Array, p: Array) -> Array: ...
         def hess_diag(self, z: Array) -> Array: ...
+        def derivatives(self, z: Array) -> tuple[float, Array, Array]: ...
         def hess_rows(self, z: Array) -> tuple[Array, Array]: ...
         def hess_factor(self, z: Array) -> tuple[Array, Array]: ...
         def hess_bound(self, z: Array) -> Array: ...
