@@ -161,6 +161,8 @@ class QuadraticModel:
     def change(self) -> tuple[Array, float]:
         """The change of the scores and of the intercept from the point where the model was built."""
         shift = -self.inverse * self.total
-        change = np.full(self.r.size, shift)
+        change = np.zeros(self.r.size)
         self.given.compiled.add_moves(self.given.X, self.features, self.start, self.w, change)
+        if shift:
+            change += shift
         return change, shift
