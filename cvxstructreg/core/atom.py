@@ -15,6 +15,7 @@ Inside an atom every array has the shape ``(m, k)``, with one column for each ou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -270,35 +271,26 @@ class Atom:
 
     def on_scores(self) -> Term:
         """The same function, applied to the scores F of all rows instead of the weights."""
-        from cvxstructreg.core.objective import Term
-
         if self.target not in ("weights", "scores"):
             raise ValueError(f"{type(self).__name__} acts on the {self.target}; on_scores() is for weight penalties")
-        return Term(self, 1.0, "scores")
+        return _objectives().Term(self, 1.0, "scores")
 
     def on_function(self) -> Term:
         """The same quadratic function, applied to the values h = F - 1 b' of all rows: scores without intercepts."""
-        from cvxstructreg.core.objective import Term
-
         if self.target not in ("weights", "scores") or not self.can("quadratic"):
             raise ValueError(f"{self!r}.on_function() is for quadratic penalties only; use on_scores() for others")
-        return Term(self, 1.0, "values")
+        return _objectives().Term(self, 1.0, "values")
 
     def __rmul__(self, scale: Any) -> Term:
-        from cvxstructreg.core.objective import Term
-
-        return Term(self, scale, self.target)
+        return _objectives().Term(self, scale, self.target)
 
     __mul__ = __rmul__
 
     def __add__(self, other: Any) -> Objective:
-        from cvxstructreg.core.objective import Objective
-
-        return Objective.of(self) + other
+        return _objectives().Objective.of(self) + other
 
     def __radd__(self, other: Any) -> Objective:
-        from cvxstructreg.core.objective import Objective
-
+        Objective = _objectives().Objective
         return Objective.of(self) if is_zero(other) else Objective.of(other) + self
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
@@ -309,6 +301,14 @@ class Atom:
 
 
 accept_vectors(Atom)
+
+
+@cache
+def _objectives() -> Any:
+    """The module of terms and objectives, which imports this one; a kept module takes less time than an import."""
+    from cvxstructreg.core import objective
+
+    return objective
 
 
 def _is_infinite(expression: cp.Expression) -> bool:

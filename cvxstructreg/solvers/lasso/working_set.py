@@ -33,7 +33,7 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.lasso.deferred_pull import LazyPull
-from cvxstructreg.solvers.lasso.quadratic_model import Coefficients, QuadraticModel
+from cvxstructreg.solvers.lasso.quadratic_model import Coefficients, QuadraticModel, compiled_modules
 from cvxstructreg.solvers.lasso.working_set_rounds import ROUND_OFF, rounds
 from cvxstructreg.solvers.needs import L1OrBounds, Matrices, OneLoss, Outputs, ScoresCan
 from cvxstructreg.solvers.solver import Solver
@@ -82,9 +82,7 @@ class State:
     """A point, its scores, Q w with Q = 2M, and derived quantities."""
 
     def __init__(self, problem: Problem, start: Iterate, tol: float) -> None:
-        from cvxstructreg.solvers.lasso import compiled_coordinate_descent
-
-        self.compiled, self.problem, self.tol = compiled_coordinate_descent, problem, tol
+        self.compiled, self.problem, self.tol = compiled_modules()[0], problem, tol
         parts, model = problem.normal_form, problem.model
         (self.piece,), self.separable = parts.score_pieces, parts.separable
         assert self.separable is not None
@@ -99,7 +97,7 @@ class State:
         for row, values in zip(self.box, (part.weights, part.lower, part.upper), strict=True):
             row[:, None] = values
         self.intercept = model.intercept
-        self.given = Coefficients(compiled_coordinate_descent, self.X, Q, diagonal, self.box, self.intercept)
+        self.given = Coefficients(self.compiled, self.X, Q, diagonal, self.box, self.intercept)
         self.ridge = parts.ridge
         self.all = self.pull.all
         self.always = np.flatnonzero(self.box[0] == 0.0) if self.box[0].min(initial=np.inf) == 0.0 else self.all[:0]
