@@ -140,7 +140,7 @@ def _proof(
         return NO_PROOF
     if parts.function_norm is not None:
         return _function_proof(parts, parts.function_norm, start, known)
-    quick = l1_proof(parts, start)
+    quick = l1_proof(parts, start)  # enough for most problems with L1 alone
     if known[0] - quick.bound <= known[1] * abs(known[0]):
         return quick
     try:

@@ -18,6 +18,7 @@ from cvxstructreg.certificates.absorbed_pull import AbsorbedPull, pull_of
 from cvxstructreg.certificates.balanced_points import NEGLIGIBLE, balanced_points
 from cvxstructreg.certificates.directions.free_directions import free_reach
 from cvxstructreg.certificates.dual_point import NO_PROOF, Proof, best, dual_of
+from cvxstructreg.certificates.l1_dual import JUST_INSIDE
 from cvxstructreg.certificates.piece_noise import added_sizes
 from cvxstructreg.certificates.quadratic_conjugate import excess_cost
 from cvxstructreg.certificates.score_dual import ScoreDual, cost_of, dual_point, largest_factor, score_unit
@@ -49,8 +50,6 @@ SMALL_STACK = 2_000
 CHECK_EVERY, STALLED, SPREAD_EVERY = 100, 0.99, 20
 #: An excess of up to this many times the round-off is dropped, and its effect is subtracted from the bound.
 DROPPED = 30.0
-#: Scaled dual points are shrunk by this much more, to be feasible despite round-off.
-JUST_INSIDE = 1e-15
 
 
 class WeightDual:

@@ -223,7 +223,7 @@ class State:
     def improve(self, target: float, max_newton: int, max_epochs: int) -> None:
         """Prox-Newton steps on a working set: only one near the optimum, where its error is of second order."""
         features = self.working_set()
-        first = worst = float(self.score[features].max(initial=0.0))
+        first = worst = self.compiled.violations(features, self.w, self.slope, self.box, self.score)
         late = first <= NEAR * self.strength
         features = self.near(features) if late else features
         if self.before is not None:
