@@ -188,6 +188,10 @@ def test_losses_of_means_survive_huge_scores():
             assert loss.value(point) > 0 and np.isfinite(loss.grad(point)).all()
             assert np.isfinite(loss.hess_diag(point)).all()
             assert np.isfinite(loss.prox(point, 3.0)).all()
+            value, gradient, curvature = loss.derivatives(point)
+            assert value == loss.value(point)
+            np.testing.assert_allclose(gradient, loss.grad(point), rtol=1e-12)
+            np.testing.assert_allclose(curvature, loss.hess_diag(point), rtol=1e-12)
 
 
 def test_groups_of_one_feature_select_features_for_all_tasks():

@@ -8,6 +8,7 @@ import pytest
 import cvxstructreg as csr
 from cvxstructreg.solvers import registry
 from cvxstructreg.solvers.groups import group_newton
+from cvxstructreg.solvers.kinds import kind_of
 from cvxstructreg.solvers.needs import Need
 
 RNG = np.random.default_rng(3)
@@ -110,3 +111,19 @@ def test_a_quadratic_with_the_gram_matrix_is_the_function_norm():
     on_scores = csr.Problem(csr.Kernel(GRAM), csr.Logistic(Y) + csr.Quadratic(matrix=GRAM).on_scores() + csr.RKHSNorm())
     assert on_scores.terms[1].target == "scores"
     assert isinstance(on_scores.terms[1].atom, csr.Quadratic)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [csr.Linear(X), csr.Kernel(GRAM), csr.Linear([X[:20], X[20:]])],
+    ids=["linear", "kernel", "in blocks of rows"],
+)
+@pytest.mark.parametrize("terms", [csr.L1(), csr.Ridge(), csr.RKHSNorm()], ids=repr)
+def test_auto_leaves_out_only_solvers_that_refuse_models_of_the_kind(model, terms):
+    if isinstance(terms, csr.RKHSNorm) and model.kernel is None:
+        return
+    problem = csr.Problem(model, csr.Squared(Z) + terms)
+    kind = kind_of(model)
+    left_out = [solver for solver in registry.solvers() if kind not in solver.kinds]
+    assert left_out and not any(solver.accepts(problem) for solver in left_out)
+    assert registry.choose(problem, "auto") not in left_out

@@ -107,6 +107,19 @@ MISTAKES = {
     "grad": (logistic, ARRAY | {"rows": shorter}),
     "hessp": (multinomial, ARRAY | {"half": half}),
     "hess_diag": (squared, ARRAY | {"half": half}),
+    "derivatives": (
+        logistic,
+        {
+            "factor": first(twice),
+            "second factor": second(twice),
+            "third factor": last(twice),
+            "sign": second(minus),
+            "shape": second(flat),
+            "third shape": last(shorter),
+            "one number": lambda parts: parts[0],
+            "two parts": lambda parts: parts[:2],
+        },
+    ),
     "hess_rows": (
         multinomial,
         {

@@ -41,5 +41,5 @@ def pull_of(parts: NormalForm, start: ScoreDual) -> tuple[Array, bool]:
     alone = part is not None and not part.bounded and not parts.weight_forms and not parts.weight_pieces
     if part is None or not alone or not start.is_here or model.kernel is not None or not model.uses_columns:
         return start.pull(parts), True
-    limits = np.broadcast_to(part.weights, parts.shape)[:, 0]
+    limits = part.weights_at((slice(None), 0), parts.shape)
     return model.last_product.within(model.columns, start.total, parts.column_norms, limits)

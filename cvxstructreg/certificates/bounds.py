@@ -17,6 +17,7 @@ import numpy as np
 
 from cvxstructreg.certificates.directions.free_directions import free_directions, linearised, refit
 from cvxstructreg.certificates.dual_point import NO_PROOF, Proof, best, dual_of
+from cvxstructreg.certificates.l1_dual import l1_proof
 from cvxstructreg.certificates.quadratic_conjugate import has_bounded_forms, lowest_in_bounds
 from cvxstructreg.certificates.row_sums.kept_dual import kept_dual
 from cvxstructreg.certificates.row_sums.refitting import are_clear
@@ -139,6 +140,9 @@ def _proof(
         return NO_PROOF
     if parts.function_norm is not None:
         return _function_proof(parts, parts.function_norm, start, known)
+    quick = l1_proof(parts, start)  # enough for most problems with L1 alone
+    if known[0] - quick.bound <= known[1] * abs(known[0]):
+        return quick
     try:
         return WeightDual(parts, start, dual, sweeps, known, quadratic).best_proof()
     except NoProxError:  # the search for dual points takes prox steps
@@ -241,7 +245,7 @@ def _with_errors(parts: NormalForm, start: ScoreDual, b: Array, objective: float
         reach = REACH * np.maximum(start.farthest(b), unit)
         imbalance = float(np.sum(np.abs(sums) * reach - sums * b))
         imbalance += error * float(np.sum(reach + np.abs(b)))
-    return replace(start, error=error, imbalance=imbalance)
+    return replace(start, error=error, imbalance=imbalance) if error or imbalance else start
 
 
 def _largest_mean(parts: NormalForm, unit: float, objective: float) -> float:
@@ -261,6 +265,8 @@ def _largest_mean(parts: NormalForm, unit: float, objective: float) -> float:
 
 def _total(parts: NormalForm, scores: Array, points: Sequence[Array]) -> Array:
     """The derivative of the score terms with respect to the scores."""
+    if len(points) == 1 and parts.score_pieces[0].K is None and not parts.score_forms:
+        return points[0]
     total = sum((scaled.grad(scores) for scaled in parts.score_forms), np.zeros_like(scores))
     for piece, u in zip(parts.score_pieces, points, strict=True):
         total = total + piece.adjoint(u)

@@ -14,6 +14,7 @@ the round-off in objective and bound, and a negative gap means that a formula is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,8 @@ FIT_FLOOR, ROUND_OFF_FLOOR = 1e-12, 1e-24
 WRONG = 1e-9
 #: A bound above the objective by less than that is round-off. The gap is then this multiple of the difference.
 SAFETY = 10.0
+#: The smallest scale.
+TINY = float(np.finfo(float).tiny)
 
 
 class WrongBoundError(ValueError):
@@ -160,7 +163,7 @@ def certify_point(
     scores = problem.model.scores(theta, b) if rows is None else None
     on_scores = None if rows is None else parts.score_pieces[0].scale * kept_value(rows, theta, b)
     objective = problem.value_at(theta, b, scores, quadratic[0], on_scores)
-    if not np.isfinite(objective):
+    if not math.isfinite(objective):
         return Certificate("duality_gap", objective, known_bound, np.inf, np.inf, dual=known_dual)
     if all(piece.has_conjugate for piece in parts.pieces):
         kind, known = "duality_gap", (objective, tol)
@@ -248,7 +251,7 @@ def from_multipliers(objective: float, bound: float, multipliers: Any, constant:
     Both contain the ``constant``, and the certificate does not. The gap is relative to the objective without it, which
     is never less than relative to the scale of other certificates.
     """
-    scale = max(abs(objective - constant), np.finfo(float).tiny)
+    scale = max(abs(objective - constant), TINY)
     gap = objective - bound + UNIT * (abs(objective) + abs(constant))
     if not np.isfinite(gap) or gap < -WRONG * scale:
         return None
@@ -295,9 +298,9 @@ def objective_scale(problem: Problem, objective: float) -> float:
             (FIT_FLOOR, null.with_intercept),
             (ROUND_OFF_FLOOR, null.with_zero_scores),
         )
-        floors = (part * abs(value) for part, value in values if np.isfinite(value))
-        floor = problem.__dict__["_scale_floor"] = max((*floors, float(np.finfo(float).tiny)))
-    return max(abs(objective), float(floor))
+        floors = [float(part * abs(value)) for part, value in values if math.isfinite(value)]
+        floor = problem.__dict__["_scale_floor"] = max([*floors, TINY])
+    return max(abs(objective), floor)
 
 
 def _is_nonnegative(problem: Problem) -> bool:

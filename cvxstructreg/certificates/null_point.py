@@ -58,7 +58,8 @@ def null_point(problem: Problem) -> NullPoint:
     if known is None:
         with deadline.at_least(math.inf):  # the result is cached, so it must be complete
             known = problem.__dict__["_null_point"] = _find(problem)
-    return cast("NullPoint", known)
+    found: NullPoint = known
+    return found
 
 
 def _find(problem: Problem) -> NullPoint:

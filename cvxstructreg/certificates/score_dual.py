@@ -47,7 +47,7 @@ class ScoreDual:
 
     def norms(self) -> Array:
         """The norms of the columns of the total."""
-        return np.asarray(np.linalg.norm(self.total, axis=0))
+        return np.asarray(np.sqrt((self.total * self.total).sum(axis=0)))
 
     def farthest(self, b: Array) -> Array:
         """The largest absolute scores without the intercepts b."""
@@ -66,7 +66,7 @@ class ScoreDual:
             z = np.abs(piece.forward(self.scores))
             if isinstance(piece.atom, Loss) and piece.atom.offset is not None:
                 z += np.abs(piece.atom.offset)
-            products += float(np.sum(np.abs(u) * z))
+            products += float((np.abs(u) * z).sum())
         size = float(np.linalg.norm(self.scores)) if self.error else 0.0
         return UNIT * products + self.error * size + self.imbalance
 

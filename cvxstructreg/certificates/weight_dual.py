@@ -18,6 +18,7 @@ from cvxstructreg.certificates.absorbed_pull import AbsorbedPull, pull_of
 from cvxstructreg.certificates.balanced_points import NEGLIGIBLE, balanced_points
 from cvxstructreg.certificates.directions.free_directions import free_reach
 from cvxstructreg.certificates.dual_point import NO_PROOF, Proof, best, dual_of
+from cvxstructreg.certificates.l1_dual import JUST_INSIDE
 from cvxstructreg.certificates.piece_noise import added_sizes
 from cvxstructreg.certificates.quadratic_conjugate import excess_cost
 from cvxstructreg.certificates.score_dual import ScoreDual, cost_of, dual_point, largest_factor, score_unit
@@ -49,8 +50,6 @@ SMALL_STACK = 2_000
 CHECK_EVERY, STALLED, SPREAD_EVERY = 100, 0.99, 20
 #: An excess of up to this many times the round-off is dropped, and its effect is subtracted from the bound.
 DROPPED = 30.0
-#: Scaled dual points are shrunk by this much more, to be feasible despite round-off.
-JUST_INSIDE = 1e-15
 
 
 class WeightDual:
@@ -64,7 +63,7 @@ class WeightDual:
         self.reach: Array | None = None  # made when needed
         self.quadratic, self.gradient = quadratic
         self.ridged = parts.ridge[:, None] > 0
-        self.any_ridged = bool(self.ridged.any())
+        self.any_ridged = bool(parts.weight_forms) and bool(self.ridged.any())
         pull, self.exact = pull_of(parts, start)
         self.left = -pull - self.gradient  # to be absorbed by the separable part and the pieces
         self.pull = pull
@@ -158,9 +157,9 @@ class WeightDual:
         excess = left - absorbed
         dropped = 0.0
         entries = excess.reshape(-1)
-        where = np.flatnonzero(entries if not self.any_ridged else np.where(self.ridged, 0.0, excess))
-        if where.size:
-            at = where[np.abs(entries[where]) <= DROPPED * self.noise.reshape(-1)[where]]
+        where = (np.where(self.ridged, 0.0, excess).reshape(-1) if self.any_ridged else entries).nonzero()[0]
+        at = where[np.abs(entries[where]) <= DROPPED * self.noise.reshape(-1)[where]]
+        if at.size:
             dropped = float(np.vdot(np.abs(entries[at]), self._reach(at)))
             entries[at] = 0.0
         return absorbed, excess, dropped
@@ -227,10 +226,10 @@ class WeightDual:
         if stuck.any():
             if self.parts.separable is None:
                 return NO_PROOF
-            where = np.nonzero(stuck)
-            radius = np.broadcast_to(self.parts.separable.weights, stuck.shape)[where]
+            where = stuck.nonzero()
+            radius = self.parts.separable.weights_at(where, stuck.shape)
             # |left| = radius + |excess| on these features, and scaling must reduce it to the radius
-            s = min(s, float(np.min(radius / (radius + np.abs(stuck[where])))))
+            s = min(s, float((radius / (radius + np.abs(stuck[where]))).min()))
         s = s if s == 1.0 else s * (1.0 - JUST_INSIDE)
         return self._proof(s, points, taken) if s > 0 else NO_PROOF
 

@@ -15,6 +15,7 @@ Inside an atom every array has the shape ``(m, k)``, with one column for each ou
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -45,6 +46,7 @@ CAPABILITIES = (
     "grad",
     "hessp",
     "hess_diag",
+    "derivatives",
     "hess_rows",
     "hess_factor",
     "hess_bound",
@@ -78,6 +80,7 @@ class Atom:
     ``grad(z)``               the gradient; present if and only if f is smooth
     ``hessp(z, p)``           the Hessian at z times p
     ``hess_diag(z)``          the diagonal of the Hessian at z, for an f whose Hessian is diagonal (a sum over entries)
+    ``derivatives(z)``        (f(z), the gradient, ``hess_diag``) at once, where that takes less time
     ``hess_rows(z)``          (D, R) with the Hessian at z being diag(D_i) - R_i R_i' for each row i
     ``hess_factor(z)``        (D, L) with the Hessian at z being diag(D) - L L', for one output and coupled rows
     ``hess_bound(z)``         D such that diag(D) minus the Hessian at z is positive semidefinite, for coupled rows
@@ -142,6 +145,7 @@ class Atom:
         def grad(self, z: Array) -> Array: ...
         def hessp(self, z: Array, p: Array) -> Array: ...
         def hess_diag(self, z: Array) -> Array: ...
+        def derivatives(self, z: Array) -> tuple[float, Array, Array]: ...
         def hess_rows(self, z: Array) -> tuple[Array, Array]: ...
         def hess_factor(self, z: Array) -> tuple[Array, Array]: ...
         def hess_bound(self, z: Array) -> Array: ...
@@ -267,35 +271,26 @@ class Atom:
 
     def on_scores(self) -> Term:
         """The same function, applied to the scores F of all rows instead of the weights."""
-        from cvxstructreg.core.objective import Term
-
         if self.target not in ("weights", "scores"):
             raise ValueError(f"{type(self).__name__} acts on the {self.target}; on_scores() is for weight penalties")
-        return Term(self, 1.0, "scores")
+        return _objectives().Term(self, 1.0, "scores")
 
     def on_function(self) -> Term:
         """The same quadratic function, applied to the values h = F - 1 b' of all rows: scores without intercepts."""
-        from cvxstructreg.core.objective import Term
-
         if self.target not in ("weights", "scores") or not self.can("quadratic"):
             raise ValueError(f"{self!r}.on_function() is for quadratic penalties only; use on_scores() for others")
-        return Term(self, 1.0, "values")
+        return _objectives().Term(self, 1.0, "values")
 
     def __rmul__(self, scale: Any) -> Term:
-        from cvxstructreg.core.objective import Term
-
-        return Term(self, scale, self.target)
+        return _objectives().Term(self, scale, self.target)
 
     __mul__ = __rmul__
 
     def __add__(self, other: Any) -> Objective:
-        from cvxstructreg.core.objective import Objective
-
-        return Objective.of(self) + other
+        return _objectives().Objective.of(self) + other
 
     def __radd__(self, other: Any) -> Objective:
-        from cvxstructreg.core.objective import Objective
-
+        Objective = _objectives().Objective
         return Objective.of(self) if is_zero(other) else Objective.of(other) + self
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
@@ -306,6 +301,14 @@ class Atom:
 
 
 accept_vectors(Atom)
+
+
+@cache
+def _objectives() -> Any:
+    """The module of terms and objectives, which imports this one; a kept module takes less time than an import."""
+    from cvxstructreg.core import objective
+
+    return objective
 
 
 def _is_infinite(expression: cp.Expression) -> bool:

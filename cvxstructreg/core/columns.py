@@ -24,6 +24,7 @@ ARRAY_METHODS = {
     "grad": 1,
     "hessp": 2,
     "hess_diag": 1,
+    "derivatives": 1,
     "hess_rows": 1,
     "hess_factor": 1,
     "hess_bound": 1,

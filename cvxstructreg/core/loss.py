@@ -168,6 +168,10 @@ class Loss(Atom):
         return cp.sum(cp.multiply(weights, terms))
 
     def __repr__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         given = [f"{len(self.y)} rows"] + (["weighted"] if np.any(self.sample_weight != 1) else [])
         given += [] if self.offset is None else ["offset"]
         given += shown_fields(self, but={"y", "rows", "sample_weight", "classes", "offset"})

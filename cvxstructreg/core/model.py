@@ -94,7 +94,7 @@ class Model:
 
     def scores(self, theta: Array, b: Array) -> Array:
         """F = A theta + 1 b'; if few weights are nonzero and A is stored by columns, only their columns are used."""
-        used = np.flatnonzero(theta[:, 0] if theta.shape[1] == 1 else theta.any(axis=1))
+        used = (theta[:, 0] if theta.shape[1] == 1 else np.any(theta, axis=1)).nonzero()[0]
         if used.size == 0:
             return np.zeros((self.n_rows, theta.shape[1])) + b
         few = FEW_SPARSE if sp.issparse(self.design) else FEW_DENSE

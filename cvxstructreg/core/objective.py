@@ -21,6 +21,8 @@ penalty_of_function: list[Callable[..., Atom]] = []
 term_of_expression: list[Callable[[Any], Any]] = []
 #: A repr names this many terms of an objective.
 MOST_SHOWN = 5
+#: A real number; the first is the usual one, and found at once.
+NUMBER = float, Real
 #: What the targets are called in messages.
 _TARGET_NAMES = {
     "rows": "the scores of labelled rows",
@@ -67,12 +69,12 @@ class Term:
     __array_ufunc__ = None  # as in Atom
 
     def __post_init__(self) -> None:
-        if is_expression(self.scale):
+        if not isinstance(self.scale, float) and is_expression(self.scale):
             self._check_parameters(self.scale)
             if self.scale.parameters():
                 return
             object.__setattr__(self, "scale", float(self.scale.value))
-        if isinstance(self.scale, bool) or not isinstance(self.scale, Real):
+        if isinstance(self.scale, bool) or not isinstance(self.scale, NUMBER):
             raise TypeError(f"a strength must be a real number, got {type(self.scale).__name__}")
         object.__setattr__(self, "scale", self._checked(float(self.scale)))
 
@@ -93,7 +95,7 @@ class Term:
     @property
     def has_parameters(self) -> bool:
         """Whether the strength depends on a CVXPY parameter."""
-        return is_expression(self.scale)
+        return not isinstance(self.scale, float)  # else it is an expression, see __post_init__
 
     def now(self) -> Term:
         """The term at the current values of the parameters of its strength; itself if there are none."""

@@ -75,6 +75,11 @@ class _Moved:
         """The diagonal of the Hessian at z + o."""
         return np.asarray(self.without_offset.hess_diag(z + self.offset))
 
+    def derivatives(self, z: Array) -> tuple[float, Array, Array]:
+        """Value, gradient and diagonal of the Hessian at z + o."""
+        value, gradient, diagonal = self.without_offset.derivatives(z + self.offset)
+        return value, gradient, diagonal
+
     def hess_rows(self, z: Array) -> tuple[Array, Array]:
         """The parts of the Hessian at z + o."""
         diagonal, root = self.without_offset.hess_rows(z + self.offset)

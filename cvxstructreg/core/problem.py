@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -270,9 +272,7 @@ class Problem:
             With ``polish=True``, a solution of ``solver="cvxpy"`` is solved again on its support and certified: its
             zeros are then exact.
         """
-        from cvxstructreg.solvers.driver import solve
-
-        return solve(self.now, solver, tol, max_iter, time_limit, warm_start, verbose, **options)
+        return _entry()(self.now, solver, tol, max_iter, time_limit, warm_start, verbose, **options)
 
     def describe(self) -> str:
         """The exact objective with its conventions: which terms are sums, which are halved, what is not penalised."""
@@ -283,3 +283,11 @@ class Problem:
 
     def _repr_html_(self) -> str:
         return describe.as_html(self)
+
+
+@cache
+def _entry() -> Callable[..., Solution]:
+    """The entry to all solvers, which import this module; a kept function takes less time than an import."""
+    from cvxstructreg.solvers.driver import solve
+
+    return solve

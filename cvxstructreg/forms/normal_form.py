@@ -82,7 +82,7 @@ class Piece:
 
     def conj(self, u: Array) -> float:
         """(scale * atom)*(u)."""
-        return self.scale * conjugate(self.atom, u / self.scale)
+        return self.scale * conjugate(self.atom, u if self.scale == 1.0 else u / self.scale)
 
     def into_domain(self, u: Array) -> Array:
         """A point near u in the domain of the conjugate."""
@@ -141,7 +141,7 @@ class NormalForm:
             atom, on_scores = term.atom, term.target in ("rows", "scores")
             if atom.can("separable") and not on_scores:  # a bound holds whatever its strength
                 part = atom.separable().scaled(term.scale)
-                if part.bounded or np.any(part.weights):
+                if part.bounded or part.is_weighted:
                     self.separable = part if self.separable is None else self.separable + part
             elif term.scale == 0 and not term.is_constraint:
                 continue
@@ -219,7 +219,8 @@ class NormalForm:
         """Whether a ridge or an L1 term penalises every weight by itself."""
         if self.separable is None:
             return bool(np.all(self.ridge > 0))
-        return bool(np.all((self.ridge[:, None] > 0) | (self.separable.weights > 0)))
+        c = self.separable.weights
+        return bool(c.min(initial=np.inf) > 0 or np.all((self.ridge[:, None] > 0) | (c > 0)))
 
     @cached_property
     def dense_quadratic(self) -> Array | None:
@@ -247,10 +248,9 @@ class NormalForm:
     @cached_property
     def column_norms(self) -> Array:
         """The Euclidean norms of the columns of the design matrix, kept with the model."""
-        known = self.model.__dict__
-        if "_column_norms" not in known:
-            known["_column_norms"] = column_lengths(self.model.design)
-        return np.asarray(known["_column_norms"])
+        if "_column_norms" not in self.model.__dict__:
+            self.model.__dict__["_column_norms"] = column_lengths(self.model.design)
+        return np.asarray(self.model.__dict__["_column_norms"])
 
     def keep_column_norms(self, norms: Array) -> None:
         """Take a solver's ``column_norms``, correct to a few digits, unless they are known: they measure round-off."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy import cached_property
 from cvxstructreg.runtime.short_repr import short_repr
+
+#: The bounds of weights without bounds.
+UNBOUNDED = np.array(-np.inf), np.array(np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +28,7 @@ class Separable:
     @classmethod
     def l1(cls, weights: Array) -> Separable:
         """Absolute values without bounds."""
-        return cls(weights, np.array(-np.inf), np.array(np.inf))
+        return cls(weights, *UNBOUNDED)
 
     @classmethod
     def bounds(cls, lower: Array, upper: Array) -> Separable:
@@ -44,7 +48,18 @@ class Separable:
     @cached_property
     def bounded(self) -> bool:
         """Whether any weight has a finite bound."""
+        if self.lower is UNBOUNDED[0] and self.upper is UNBOUNDED[1]:
+            return False
         return bool(np.isfinite(self.lower).any() or np.isfinite(self.upper).any())
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether any absolute value has a strength other than zero."""
+        return bool(self.weights != 0.0) if np.ndim(self.weights) == 0 else bool(self.weights.any())
+
+    def weights_at(self, where: Any, shape: tuple[int, ...]) -> Array:
+        """The strengths at these places of an array of this shape; one number if all are equal."""
+        return self.weights if np.ndim(self.weights) == 0 else np.broadcast_to(self.weights, shape)[where]
 
     def value(self, w: Array) -> float:
         """S(w), infinite if w is outside the bounds by more than round-off, which computed scores may be."""
@@ -53,7 +68,7 @@ class Separable:
             slack = 1e-12 * np.maximum(np.abs(w), np.maximum(*finite)) + 1e-15 * np.abs(w).max(initial=0.0)
             if np.any(w < self.lower - slack) or np.any(w > self.upper + slack):
                 return np.inf
-        return float(np.sum(self.weights * np.abs(w)))
+        return float((self.weights * np.abs(w)).sum())
 
     def prox(self, v: Array, t: float | Array) -> Array:
         """Soft thresholding, then clipping to the bounds: exact, one coordinate at a time."""

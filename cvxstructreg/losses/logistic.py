@@ -53,6 +53,14 @@ class Logistic(BinaryLoss):
         q = expit(-self.y * z)
         return self.weight_column * q * (1.0 - q)
 
+    def derivatives(self, z: Array) -> tuple[float, Array, Array]:
+        """All three from the margins."""
+        s, margin = self.weight_column, self.y * z
+        q = expit(-margin)
+        value = float((s * (np.log1p(np.exp(-np.abs(margin))) - np.minimum(margin, 0.0))).sum())
+        sq = s * q
+        return value, -self.y * sq, sq * (1.0 - q)
+
     def hessp(self, z: Array, p: Array) -> Array:
         """s q (1 - q) p."""
         return self.hess_diag(z) * p

@@ -69,8 +69,8 @@ class Reduction:
 class Chain(Reduction):
     """A sequence of reductions; an empty one leaves the problem unchanged."""
 
-    def __init__(self, problem: Problem, steps: Sequence[Reduction]) -> None:
-        self.steps = tuple(steps)
+    def __init__(self, problem: Problem, steps: tuple[Reduction, ...]) -> None:
+        self.steps = steps
         self.problem = self.steps[-1].problem if self.steps else problem
 
     def lift(self, point: Point) -> Point:
@@ -87,7 +87,16 @@ class Chain(Reduction):
 
 
 def reduced(problem: Problem, wanted: Sequence[type[Reduction]]) -> Chain:
-    """The problem after all of the wanted reductions that change something."""
+    """The problem after all of the wanted reductions that change something; these are found once."""
+    kept: dict[Any, Any] = problem.__dict__.setdefault(_KEPT, {})
+    key = tuple(wanted)
+    if key not in kept:
+        kept.setdefault(key, _steps(problem, key))
+    return Chain(problem, kept[key])
+
+
+def _steps(problem: Problem, wanted: tuple[type[Reduction], ...]) -> tuple[Reduction, ...]:
+    """Those of the reductions, one after the other, that change something."""
     steps: list[Reduction] = []
     current = problem
     for kind in wanted:
@@ -95,4 +104,4 @@ def reduced(problem: Problem, wanted: Sequence[type[Reduction]]) -> Chain:
         if step is not None:
             steps.append(step)
             current = step.problem
-    return Chain(problem, steps)
+    return tuple(steps)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 
 #: The clock of all limits, in seconds. Tests replace this clock by one that counts its calls.
@@ -27,8 +26,20 @@ class OutOfPassesError(OutOfTimeError):
     """The limit of the passes over data in blocks was reached inside a computation that has no result yet."""
 
 
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
+class _Limit:
+    """A ``with`` block in which another limit is in force."""
+
+    def __init__(self, end: float) -> None:
+        self._end = end
+
+    def __enter__(self) -> None:
+        self._token = _END.set(self._end)
+
+    def __exit__(self, *error: object) -> None:
+        _END.reset(self._token)
+
+
+def within(seconds: float) -> AbstractContextManager[None]:
     """Limit the ``with`` block to so many seconds; an earlier outer limit stays in force.
 
     Examples
@@ -39,22 +50,13 @@ def within(seconds: float) -> Iterator[None]:
     >>> remaining()
     inf
     """
-    token = _END.set(min(_END.get(), clock() + seconds) if seconds < math.inf else _END.get())
-    try:
-        yield
-    finally:
-        _END.reset(token)
+    return _Limit(min(_END.get(), clock() + seconds) if seconds < math.inf else _END.get())
 
 
-@contextmanager
-def at_least(seconds: float) -> Iterator[None]:
+def at_least(seconds: float) -> AbstractContextManager[None]:
     """Allow the ``with`` block so many seconds from now, even if the limit has passed: for a final certificate."""
     end = _END.get()
-    token = _END.set(end if end == math.inf else max(end, clock() + seconds))
-    try:
-        yield
-    finally:
-        _END.reset(token)
+    return _Limit(end if end == math.inf else max(end, clock() + seconds))
 
 
 def remaining() -> float:

@@ -33,6 +33,8 @@ def warn_of_strong_graphs(problem: Problem) -> None:
         if graphs and norm is not None:
             warn_if_graph_dominates(GraphOperator(norm.relative(graphs), model.n_rows), model.design)
         return
+    if not parts.score_forms and not parts.weight_forms:
+        return
     if model.row_blocks is not None:  # the test would need several passes over the data
         return
     forms, ridge = _forms_of_linear(problem)

@@ -64,7 +64,7 @@ def successors(problem: Problem, first: Solver) -> Iterator[Solver]:
     else:  # factorising a large Gram matrix only to continue with another solver would be too expensive
         kernel = problem.given.kernel is not None
         later = [solver for solver in fast if not kernel or solver.coordinates == AS_GIVEN]
-    return (solver for solver in later if solver.accepts(problem))
+    yield from (solver for solver in later if solver.accepts(problem))
 
 
 class Stall:

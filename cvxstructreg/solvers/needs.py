@@ -8,6 +8,7 @@ the data, and never factorises a Gram matrix.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,11 +19,14 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import Piece
 from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
 from cvxstructreg.forms.row_selection import Selection
+from cvxstructreg.solvers.kinds import BLOCKS, KERNEL, KINDS, LINEAR
 
 
 @dataclass(frozen=True)
 class Need:
-    """One condition that a problem must meet."""
+    """One condition that a problem must meet; only models of the ``kinds`` can."""
+
+    kinds: ClassVar[frozenset[str]] = KINDS
 
     def missing(self, problem: Problem) -> str | None:
         """Why the problem does not meet the condition; None if it does."""
@@ -32,6 +36,8 @@ class Need:
 @dataclass(frozen=True)
 class KernelModel(Need):
     """The scores come from a Kernel model."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({KERNEL})
 
     def __str__(self) -> str:
         return "a Kernel model"
@@ -45,6 +51,8 @@ class KernelModel(Need):
 class LinearModel(Need):
     """The scores come from a Linear model."""
 
+    kinds: ClassVar[frozenset[str]] = frozenset({LINEAR, BLOCKS})
+
     def __str__(self) -> str:
         return "a Linear model"
 
@@ -56,6 +64,8 @@ class LinearModel(Need):
 @dataclass(frozen=True)
 class RowBlockModel(Need):
     """The data are in blocks of rows."""
+
+    kinds: ClassVar[frozenset[str]] = frozenset({BLOCKS})
 
     def __str__(self) -> str:
         return "data in blocks of rows"

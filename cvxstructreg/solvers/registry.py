@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.solvers import reference
@@ -16,6 +17,7 @@ from cvxstructreg.solvers.first_order import admm, proximal_gradient
 from cvxstructreg.solvers.general import dual_newton, interior_point, semismooth_newton
 from cvxstructreg.solvers.groups import group_descent, group_newton, sentence_admm
 from cvxstructreg.solvers.kernels import augmented_lagrangian, kernel_cg, warped_kernel
+from cvxstructreg.solvers.kinds import kind_of
 from cvxstructreg.solvers.lasso import irls, working_set
 from cvxstructreg.solvers.multiclass import douglas_rachford, hinge_newton
 from cvxstructreg.solvers.nested import nested_multipliers
@@ -225,11 +227,17 @@ def choice(problem: Problem, name: str) -> Choice:
     return Choice(solver, f"{solver.name} was asked for by name")
 
 
+@lru_cache(maxsize=8)
+def _of_kind(solvers: tuple[Solver, ...], kind: str) -> tuple[Solver, ...]:
+    """Those of the solvers that accept problems with models of this kind."""
+    return tuple(solver for solver in solvers if kind in solver.kinds)
+
+
 def _automatic(problem: Problem) -> Choice:
     """The first solver that accepts the problem, unless a later fast one is expected to be faster."""
     refused = ""
     slower: list[tuple[Solver, str]] = []
-    for solver in _solvers:
+    for solver in _of_kind(_solvers, kind_of(problem.given)):
         answer = solver.refusal(problem)
         if answer is not None:
             refused = refused if solver.by_passes else f"{solver.name} before it does not: {answer.reason}"

@@ -115,7 +115,7 @@ class Run:
         """Run each solver once until one reaches the tolerance; if none does, resume those that stalled."""
         stalled: list[Attempt] = []
         attempt = self._attempt(self.first, self.start.iterate, options)
-        later = iter(handover.successors(self.problem, self.first)) if self.auto else iter(())
+        later = handover.successors(self.problem, self.first) if self.auto else iter(())
         while True:
             end = self._run_solver(attempt)
             if self._is_over(end):

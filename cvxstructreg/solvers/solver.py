@@ -12,6 +12,7 @@ from cvxstructreg.reductions.kernel_to_linear import KernelToLinear
 from cvxstructreg.reductions.latent_copies import LatentCopies, latent_term
 from cvxstructreg.reductions.reduction import Chain, Reduction, reduced
 from cvxstructreg.solvers.iterate import Iterate, Refusal
+from cvxstructreg.solvers.kinds import BLOCKS, KINDS
 from cvxstructreg.solvers.needs import Need
 
 #: Coordinates of solvers for linear models only, and of solvers that handle kernel models directly.
@@ -90,6 +91,14 @@ class Solver:
     cheap_steps: bool = False
     by_passes: bool = False
     ignores_start: bool = False
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """The kinds of models of all problems that the solver may accept."""
+        own = KINDS if self.by_passes else KINDS - {BLOCKS}
+        if LatentCopies in self.coordinates:  # its needs are those of a problem with another model
+            return own
+        return own.intersection(*(need.kinds for need in self.needs))
 
     def refusal(self, problem: Problem) -> Refusal | None:
         """Why the solver does not accept a problem; None if the problem is accepted."""

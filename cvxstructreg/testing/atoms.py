@@ -20,6 +20,7 @@ CHECKS: dict[str, Callable[[Probe], None]] = {
     "grad": derivatives.check_grad,
     "hessp": derivatives.check_hessp,
     "hess_diag": derivatives.check_hess_diag,
+    "derivatives": derivatives.check_derivatives,
     "hess_rows": derivatives.check_hess_rows,
     "hess_factor": derivatives.check_hess_factor,
     "hess_bound": derivatives.check_hess_bound,

@@ -31,6 +31,16 @@ def check_hess_diag(probe: Probe) -> None:
     _check_product(probe, "hess_diag", lambda z, p: probe.call("hess_diag", z) * p)
 
 
+def check_derivatives(probe: Probe) -> None:
+    """Compare ``derivatives`` with ``value``, ``grad`` and ``hess_diag``."""
+    missing = [name for name in ("grad", "hess_diag") if not probe.atom.can(name)]
+    probe.require(not missing, "derivatives", f"has no meaning without {' and '.join(missing)}: define them as well")
+    for z in probe.points:
+        found = probe.call("derivatives", z)
+        for name, part in zip(("value", "grad", "hess_diag"), found, strict=True):
+            probe.close(part, probe.call(name, z), "derivatives", f"differs from {name}", z=z)
+
+
 def check_hess_rows(probe: Probe) -> None:
     """Compare a Hessian with blocks diag(D_i) - R_i R_i' with differences of ``grad``."""
 

@@ -65,6 +65,11 @@ class Probe:
             pair = isinstance(result, tuple) and len(result) == 2
             self.require(pair, name, f"must return two arrays (D, R), got {type(result).__name__}", **points)
             return tuple(self.checked(name, part, self.shape, **points) for part in result)
+        if name == "derivatives":
+            three = isinstance(result, tuple) and len(result) == 3
+            self.require(three, name, f"must return a number and two arrays, got {type(result).__name__}", **points)
+            shapes: tuple[tuple[int, ...], ...] = (), self.shape, self.shape
+            return tuple(self.checked(name, part, shape, **points) for part, shape in zip(result, shapes, strict=True))
         return self.checked(name, result, self.shape if name in ARRAYS else (), **points)
 
     def checked(self, name: str, result: Any, shape: tuple[int, ...], **points: Array) -> Any:

@@ -69,6 +69,14 @@ class Gamma(LogLinkLoss):
         """s y e^-z."""
         return self.weight_column * np.exp(self._minus_r(z))
 
+    def derivatives(self, z: Array) -> tuple[float, Array, Array]:
+        """All three from y e^-z, unless that overflows."""
+        minus_r = self._log_y - z
+        if minus_r.max() > LARGEST_EXPONENT:
+            return self.value(z), self.grad(z), self.hess_diag(z)
+        s, growth = self.weight_column, np.expm1(minus_r)
+        return self._total(growth - minus_r), -s * growth, s * np.exp(minus_r)
+
     def hessp(self, z: Array, p: Array) -> Array:
         """s y e^-z p."""
         return self.hess_diag(z) * p

@@ -98,6 +98,15 @@ class Poisson(LogLinkLoss):
         """s t e^z."""
         return self.weight_column * self._t * safe_exp(z)
 
+    def derivatives(self, z: Array) -> tuple[float, Array, Array]:
+        """All three from e^r with r = z - log(y / t), unless that overflows."""
+        r = z - self._best
+        if r.max() > LARGEST_EXPONENT:
+            return self.value(z), self.grad(z), self.hess_diag(z)
+        s, some, power, growth = self.weight_column, self.y > 0, np.exp(r), np.expm1(r)
+        value = self._total(np.where(some, self.y * (growth - r), power))
+        return value, s * np.where(some, self.y * growth, power), s * np.where(some, self.y, 1.0) * power
+
     def hessp(self, z: Array, p: Array) -> Array:
         """s t e^z p."""
         return self.hess_diag(z) * p

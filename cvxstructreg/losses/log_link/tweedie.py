@@ -99,6 +99,11 @@ class Tweedie(LogLinkLoss):
         (a, b), (up, down) = self._exponents, self._powers(z)
         return a * up + b * down
 
+    def derivatives(self, z: Array) -> tuple[float, Array, Array]:
+        """The value, and both derivatives from the same powers."""
+        (a, b), (up, down) = self._exponents, self._powers(z)
+        return self.value(z), up - down, a * up + b * down
+
     def hessp(self, z: Array, p: Array) -> Array:
         """hess_diag * p."""
         return self.hess_diag(z) * p

@@ -28,10 +28,12 @@ class LazyPull:
         self.X, self.norms, self.design = X, norms, design
         self.last = last  # for the certificate, if the design is that of the model
         self.all = np.arange(norms.size)
+        self.middle = float(np.median(norms)) if norms.size else 0.0
         self.pull = np.zeros(norms.size)  # exact for g = 0
         self.g = np.zeros(design.shape[0])
         self.length = 0.0  # the total length that g has moved
         self.seen = np.zeros(norms.size)  # the value of length when each product was last computed
+        self.newest = 0.0  # the largest of these values
         self.lock = Lock()  # several threads may solve problems that share a model
 
     def at(self, compiled: ModuleType, g: Array, shift: Array, threshold: Array, always: Any) -> Array:
@@ -47,19 +49,28 @@ class LazyPull:
             move = g - self.g
             self.length += math.sqrt(move @ move)
             self.g = g
-            reach = np.abs(self.pull + shift)
-            room = (1.0 + 1e-9) * self.length - self.seen
-            room *= self.norms
-            reach += room
-            asked = reach >= threshold
-            asked[always] = True
-            features = np.flatnonzero(asked)
-            if features.size > MOST * self.all.size:
+            asked = None if self._is_far(threshold) else self._asked(shift, threshold, always)
+            if asked is None or asked.size > MOST * self.all.size:
                 self.pull = self.design.T @ g if self.last is None else self.last.computed(self.design, g)
                 self.seen[:] = self.length
             else:
-                compiled.gradient_on(self.X, features, g, self.pull)
-                self.seen[features] = self.length
+                compiled.gradient_on(self.X, asked, g, self.pull)
+                self.seen[asked] = self.length
+            self.newest = self.length
             return np.asarray(self.pull + shift)
         finally:
             self.lock.release()
+
+    def _is_far(self, threshold: Array) -> bool:
+        """Whether g has moved so far that half of the products, or more, may have become large enough."""
+        return (self.length - self.newest) * self.middle >= threshold.max(initial=0.0)
+
+    def _asked(self, shift: Array, threshold: Array, always: Any) -> Any:
+        """The features whose product may have become large enough, and those of ``always``."""
+        reach = np.abs(self.pull + shift)
+        room = (1.0 + 1e-9) * self.length - self.seen
+        room *= self.norms
+        reach += room
+        asked = reach >= threshold
+        asked[always] = True
+        return asked.nonzero()[0]

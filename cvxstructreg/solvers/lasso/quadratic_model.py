@@ -9,6 +9,7 @@ minimum. The passes over the coordinates and the conjugate gradients are in ``co
 
 from __future__ import annotations
 
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -32,13 +33,19 @@ UNKNOWN = -1.0
 LEAST_PIVOT = 1e-10
 
 
+@cache
+def compiled_modules() -> tuple[ModuleType, ModuleType]:
+    """The modules of the compiled loops, imported when they are first used, because they import numba."""
+    from cvxstructreg.solvers.lasso import compiled_coordinate_descent, compiled_jump
+
+    return compiled_coordinate_descent, compiled_jump
+
+
 class Coefficients:
     """The data shared by all models of one problem: columns of X and Q, strengths and bounds, and scratch space."""
 
     def __init__(self, compiled: ModuleType, X: Columns, Q: Columns, diagonal: Array, box: Array, intercept: bool):
-        from cvxstructreg.solvers.lasso import compiled_jump
-
-        self.compiled, self.jumps, self.X, self.Q = compiled, compiled_jump, X, Q
+        self.compiled, self.jumps, self.X, self.Q = compiled, compiled_modules()[1], X, Q
         self.diagonal, self.box, self.intercept = diagonal, box, intercept
         d = diagonal.size
         self.curvature, self.centre, self.scratch = np.empty(d), np.zeros(d), np.zeros(d)
@@ -161,6 +168,8 @@ class QuadraticModel:
     def change(self) -> tuple[Array, float]:
         """The change of the scores and of the intercept from the point where the model was built."""
         shift = -self.inverse * self.total
-        change = np.full(self.r.size, shift)
+        change = np.zeros(self.r.size)
         self.given.compiled.add_moves(self.given.X, self.features, self.start, self.w, change)
+        if shift:
+            change += shift
         return change, shift

@@ -33,7 +33,7 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.lasso.deferred_pull import LazyPull
-from cvxstructreg.solvers.lasso.quadratic_model import Coefficients, QuadraticModel
+from cvxstructreg.solvers.lasso.quadratic_model import Coefficients, QuadraticModel, compiled_modules
 from cvxstructreg.solvers.lasso.working_set_rounds import ROUND_OFF, rounds
 from cvxstructreg.solvers.needs import L1OrBounds, Matrices, OneLoss, Outputs, ScoresCan
 from cvxstructreg.solvers.solver import Solver
@@ -82,13 +82,12 @@ class State:
     """A point, its scores, Q w with Q = 2M, and derived quantities."""
 
     def __init__(self, problem: Problem, start: Iterate, tol: float) -> None:
-        from cvxstructreg.solvers.lasso import compiled_coordinate_descent
-
-        self.compiled, self.problem, self.tol = compiled_coordinate_descent, problem, tol
+        self.compiled, self.problem, self.tol = compiled_modules()[0], problem, tol
         parts, model = problem.normal_form, problem.model
         (self.piece,), self.separable = parts.score_pieces, parts.separable
         assert self.separable is not None
         self.rows_apart = self.piece.atom.can("hess_diag")  # else the model is above the loss, and steps are shorter
+        self.at_once = self.piece.atom.can("derivatives")
         d = model.n_weights
         self.design, self.X, self.pull = design_columns(problem)
         Q, diagonal = quadratic_columns(parts)
@@ -98,7 +97,7 @@ class State:
         for row, values in zip(self.box, (part.weights, part.lower, part.upper), strict=True):
             row[:, None] = values
         self.intercept = model.intercept
-        self.given = Coefficients(compiled_coordinate_descent, self.X, Q, diagonal, self.box, self.intercept)
+        self.given = Coefficients(self.compiled, self.X, Q, diagonal, self.box, self.intercept)
         self.ridge = parts.ridge
         self.all = self.pull.all
         self.always = np.flatnonzero(self.box[0] == 0.0) if self.box[0].min(initial=np.inf) == 0.0 else self.all[:0]
@@ -108,10 +107,11 @@ class State:
             np.clip(self.w, self.box[1], self.box[2], out=self.w)
         self.b = float(start.b[0])
         self.z = np.full(self.design.shape[0], self.b)
-        self.support = np.flatnonzero(self.w)
-        self.compiled.add_columns(self.X, self.support, self.w[self.support], self.z)
+        self.support = self.w.nonzero()[0]
         self.Qw = np.zeros(d)
-        self.compiled.add_columns(Q, self.support, self.w[self.support], self.Qw)
+        if self.support.size:
+            self.compiled.add_columns(self.X, self.support, self.w[self.support], self.z)
+            self.compiled.add_columns(Q, self.support, self.w[self.support], self.Qw)
         self.slope, self.score = np.empty(d), np.empty(d)
         self.size: int = 0  # the size of the last working set
         self.raised, self.length = 0.0, 1.0  # how much curvatures are raised, and the last step size
@@ -127,16 +127,21 @@ class State:
         return Iterate(self.w[:, None].copy(), np.array([self.b]), dual, exhausted=exhausted, promising=promising)
 
     def loss(self, z: Array) -> float:
-        """The loss at given scores."""
-        return self.piece.scale * self.piece.atom.value(z[:, None])
+        """The loss at given scores; its derivatives there are kept for :meth:`refresh` if they cost little more."""
+        if not self.at_once:
+            return self.piece.scale * self.piece.atom.value(z[:, None])
+        value, *self.ahead = self.piece.atom.derivatives(z[:, None])
+        return self.piece.scale * value
 
     def refresh(self, loss: float | None = None) -> None:
-        """Update value (unless given), gradient and curvature of the loss at the scores."""
+        """Update value, gradient and curvature of the loss at the scores; a given value is the last one computed."""
         self.loss_value = self.loss(self.z) if loss is None else loss
-        z = self.z[:, None]
-        self.g = self.piece.scale * self.piece.atom.grad(z)[:, 0]
-        atom = self.piece.atom
-        self.h = self.piece.scale * (atom.hess_diag(z) if self.rows_apart else atom.hess_bound(z))[:, 0]
+        z, atom = self.z[:, None], self.piece.atom
+        if self.at_once:
+            gradient, curvature = self.ahead
+        else:
+            gradient, curvature = atom.grad(z), atom.hess_diag(z) if self.rows_apart else atom.hess_bound(z)
+        self.g, self.h = self.piece.scale * gradient[:, 0], self.piece.scale * curvature[:, 0]
 
     def penalty(self, w: Array, Qw: Array, support: Any) -> float:
         """The terms on the weights, for a w that is zero outside the support."""
@@ -144,8 +149,8 @@ class State:
 
     def evaluate(self, target: float) -> float:
         """Compute the slope of all features at a dual point and their violations; return the relative gap."""
-        self.support = np.flatnonzero(self.w)
-        penalty = self.penalty(self.w, self.Qw, self.support)
+        self.support = self.w.nonzero()[0]
+        penalty = self.weight_value = self.penalty(self.w, self.Qw, self.support)
         misfit = self.choose_dual(0.5 * target * (self.loss_value + penalty))
         u = self.g if self.dual is None else self.dual
         # with bounds, a weight at zero may stay beyond its threshold even at the optimum
@@ -213,7 +218,7 @@ class State:
         priority = self.score.copy()
         priority[self.support] = priority[self.always] = np.inf
         size = max(size, self.support.size + self.always.size)
-        return np.sort(np.argpartition(-priority, size - 1)[:size]) if size < self.w.size else self.all
+        return np.sort((-priority).argpartition(size - 1)[:size]) if size < self.w.size else self.all
 
     def improve(self, target: float, max_newton: int, max_epochs: int) -> None:
         """Prox-Newton steps on a working set: only one near the optimum, where its error is of second order."""
@@ -295,7 +300,7 @@ class State:
         """Line search from the current point to the minimum of the model; whether a step was taken."""
         w, Qw, features = model.w, model.Qw, model.features
         change, shift = model.change()
-        penalty, after = self.penalty(self.w, self.Qw, features), self.penalty(w, Qw, features)
+        penalty, after = self.weight_value, self.penalty(w, Qw, features)
         before = self.loss_value + penalty
         decrease = float(self.g @ change) + after - penalty
         t, slack = 1.0, ROUND_OFF * abs(before)
@@ -312,6 +317,7 @@ class State:
             trial_z = self.z + t * change
             after = self.penalty(trial_w, trial_Qw, features)
         self.w, self.Qw, self.z, self.b = trial_w, trial_Qw, trial_z, self.b + t * shift
+        self.weight_value = after
         self.refresh(loss)
         self.predicted = model.residual() if t == 1.0 else None
         return True

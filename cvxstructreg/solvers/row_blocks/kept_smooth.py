@@ -7,7 +7,7 @@ for each block.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import NormalForm
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.row_blocks import kernels
-from cvxstructreg.solvers.needs import Need
+from cvxstructreg.solvers.needs import Need, RowBlockModel
 
 #: A step is accepted if it gains this part of what the gradient promises; it is halved so often at most.
 LEAST_GAIN, HALVINGS = 1e-4, 40
@@ -47,6 +47,8 @@ class Place:
 @dataclass(frozen=True)
 class ScoresStay(Need):
     """Scores that stay where the blocks are."""
+
+    kinds: ClassVar[frozenset[str]] = RowBlockModel.kinds
 
     def __str__(self) -> str:
         return "data in blocks of rows with scores that stay there"
