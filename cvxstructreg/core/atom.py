@@ -129,6 +129,8 @@ class Atom:
         cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # so that a dataclass adds none that prints arrays
         own = {name: getattr(cls, name, None) for name in CAPABILITIES}
         defined = {name for name, method in own.items() if method is not getattr(Atom, name, None)}
+        if "derivatives" in defined and not _is_newest(cls, "derivatives", ("value", "grad", "hess_diag")):
+            defined.remove("derivatives")
         cls.capabilities = frozenset(name for name in defined if defined.issuperset(getattr(own[name], "needs", ())))
 
     @classmethod
@@ -309,6 +311,12 @@ def _objectives() -> Any:
     from cvxstructreg.core import objective
 
     return objective
+
+
+def _is_newest(cls: type[Atom], name: str, others: Sequence[str]) -> bool:
+    """Whether no base class between this class and the one that defines a method defines one of the others."""
+    place = {one: at for at, base in reversed(list(enumerate(cls.__mro__))) for one in vars(base)}
+    return all(place[name] <= place.get(other, len(cls.__mro__)) for other in others)
 
 
 def _is_infinite(expression: cp.Expression) -> bool:
