@@ -394,22 +394,3 @@ def test_a_copy_keeps_nothing_that_was_computed_from_other_fields() -> None:
         np.testing.assert_allclose(null.b, other.b)
         plain = csr.Problem(csr.Linear(X), loss.without_offset + csr.L1())
         assert null_point(plain).with_zero_scores == pytest.approx(10.0 * np.log(2.0))
-
-
-def test_a_subclass_with_another_value_does_not_inherit_all_derivatives_at_once():
-    class Doubled(csr.Gamma):
-        def value(self, z):
-            return 2.0 * super().value(z)
-
-        def grad(self, z):
-            return 2.0 * super().grad(z)
-
-        def hess_diag(self, z):
-            return 2.0 * super().hess_diag(z)
-
-    class Renamed(Doubled):
-        pass
-
-    assert csr.Gamma.can("derivatives") and csr.Gamma([1.0], offset=[1.0]).can("derivatives")
-    assert not Doubled.can("derivatives") and not Renamed.can("derivatives")
-    assert not Renamed([1.0], offset=[1.0]).can("derivatives")

@@ -367,3 +367,22 @@ def test_repair_leaves_maps_alone_that_do_not_pick_rows(diagonal):
     same = norms.repair(u, Selection(np.arange(4), 4), left, np.zeros((1, 1)), 1.0, 50)
     np.testing.assert_array_equal(norms.repair(u, sp.eye_array(4, format="csr"), left, np.zeros((1, 1)), 1.0, 50), same)
     assert not np.array_equal(same, u)
+
+
+def test_a_subclass_with_another_value_does_not_inherit_all_derivatives_at_once():
+    class Doubled(csr.Gamma):
+        def value(self, z):
+            return 2.0 * super().value(z)
+
+        def grad(self, z):
+            return 2.0 * super().grad(z)
+
+        def hess_diag(self, z):
+            return 2.0 * super().hess_diag(z)
+
+    class Renamed(Doubled):
+        pass
+
+    assert csr.Gamma.can("derivatives") and csr.Gamma([1.0], offset=[1.0]).can("derivatives")
+    assert not Doubled.can("derivatives") and not Renamed.can("derivatives")
+    assert not Renamed([1.0], offset=[1.0]).can("derivatives")

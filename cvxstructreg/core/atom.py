@@ -129,8 +129,7 @@ class Atom:
         cls.__repr__ = cls.__repr__  # type: ignore[method-assign]  # so that a dataclass adds none that prints arrays
         own = {name: getattr(cls, name, None) for name in CAPABILITIES}
         defined = {name for name, method in own.items() if method is not getattr(Atom, name, None)}
-        if "derivatives" in defined and not _is_newest(cls, "derivatives", ("value", "grad", "hess_diag")):
-            defined.remove("derivatives")
+        defined -= set() if _is_newest(cls, "derivatives", ("value", "grad", "hess_diag")) else {"derivatives"}
         cls.capabilities = frozenset(name for name in defined if defined.issuperset(getattr(own[name], "needs", ())))
 
     @classmethod
@@ -171,10 +170,8 @@ class Atom:
 
     def into_domain(self, u: Array) -> Array:
         """A point near u in the domain of the conjugate: inside the dual ball for a norm, else u itself."""
-        if self.can("dual_norm") and not self.can("conj"):
-            size = self.dual_norm(u)
-            return u / size if 1.0 < size < np.inf else u
-        return u
+        size = self.dual_norm(u) if self.can("dual_norm") and not self.can("conj") else 1.0
+        return u / size if 1.0 < size < np.inf else u
 
     def largest_factor(self, u: Array) -> float | None:
         """The largest s for which conj(s u) is finite, if there is a formula; None: certificates search for it."""
@@ -316,7 +313,7 @@ def _objectives() -> Any:
 def _is_newest(cls: type[Atom], name: str, others: Sequence[str]) -> bool:
     """Whether no base class between this class and the one that defines a method defines one of the others."""
     place = {one: at for at, base in reversed(list(enumerate(cls.__mro__))) for one in vars(base)}
-    return all(place[name] <= place.get(other, len(cls.__mro__)) for other in others)
+    return name in place and all(place[name] <= place.get(other, len(place)) for other in others)
 
 
 def _is_infinite(expression: cp.Expression) -> bool:
