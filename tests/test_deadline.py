@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import cvxstructreg as csr
+from cvxstructreg.certificates.certificate import GRACE, bounded
 from cvxstructreg.core.atom import Atom
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers import Iterate, Solver, reference, registry
-from cvxstructreg.solvers.run import GRACE, bounded
 
 
 class Sizes(Atom):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import cvxstructreg as csr
+from cvxstructreg.certificates import certificate
 from cvxstructreg.core.model import Model
 from cvxstructreg.forms.normal_form import Piece
-from cvxstructreg.solvers import run
 from cvxstructreg.solvers.general import interior_point
 from cvxstructreg.solvers.general.lagrangian import AugmentedLagrangian
 from cvxstructreg.solvers.lasso import compiled_coordinate_descent as descent
@@ -62,7 +62,7 @@ class Products:
         # one for the scores, one for the gradient and one for the step, whatever the matrix itself costs
         monkeypatch.setattr(AugmentedLagrangian, "newton_matrix", self._newton(AugmentedLagrangian.newton_matrix))
         monkeypatch.setattr(interior_point.Newton, "__init__", self._dense(interior_point.Newton.__init__))
-        monkeypatch.setattr(run, "certify_point", self._certified(run.certify_point))
+        monkeypatch.setattr(certificate, "certify_point", self._certified(certificate.certify_point))
         for name in ("gradient_on", "add_columns", "add_moves", "descend"):
             monkeypatch.setattr(descent, name, self._on_columns(getattr(descent, name)))
         monkeypatch.setattr(QuadraticModel, "__init__", self._curvatures(QuadraticModel.__init__))

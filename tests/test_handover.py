@@ -11,7 +11,7 @@ import pytest
 
 import cvxstructreg as csr
 from cvxstructreg.runtime import deadline
-from cvxstructreg.solvers import handover, reference, registry, run
+from cvxstructreg.solvers import handover, reference, registry, run, sizes
 from cvxstructreg.solvers.first_order import proximal_gradient
 from cvxstructreg.solvers.general import interior_point, semismooth_newton
 from cvxstructreg.solvers.iterate import Iterate, Refusal
@@ -189,7 +189,7 @@ def test_solvers_that_stalled_go_on_when_nobody_else_gets_there(monkeypatch):
     """``auto`` reaches what the first solver reaches alone, if slowly."""
     for module in (working_set, irls):
         monkeypatch.setattr(module.SOLVER, "refusal", lambda problem: Refusal("not today"))
-    monkeypatch.setattr(handover, "PATIENCE", 2)
+    monkeypatch.setattr(proximal_gradient.SOLVER, "patience", 2)
     monkeypatch.setattr(handover, "DOUBLINGS", 0)
     for module in registry.solvers():
         if module is not proximal_gradient.SOLVER:
@@ -201,15 +201,31 @@ def test_solvers_that_stalled_go_on_when_nobody_else_gets_there(monkeypatch):
 
 
 def test_a_large_problem_keeps_its_solver_while_it_works(monkeypatch):
-    monkeypatch.setattr(handover, "SMALL", 10)
+    monkeypatch.setattr(sizes, "SMALL", 10)
     monkeypatch.setattr(run, "DEFAULT_MAX_ITER", 1200)
     with pytest.warns(csr.InaccurateWarning, match="max_iter"):
         solution = heavy_rows(0).solve()
     assert solution.switches == ()
 
 
+@pytest.mark.parametrize("rows", [200, 800])  # a small and a large problem
+def test_columns_far_from_zero_without_intercept_go_to_newton_systems(monkeypatch, rows):
+    monkeypatch.undo()  # the general solvers take part
+    solution = far_columns(rows).solve()
+    assert (solution.status, solution.solver) == ("optimal", "interior_point")
+    assert "working_set stalled" in solution.switches[0].switch
+    assert solution.n_iter < 80
+
+
+def far_columns(n: int) -> csr.Problem:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 80)) + 200.0
+    y = X[:, 0] - X[:, 1] + X[:, 2] - X[:, 3] + 0.3 * rng.normal(size=n)
+    return csr.Problem(csr.Linear(X, intercept=False), csr.Squared(y) + 5.5 * csr.L1())
+
+
 def test_a_large_problem_is_handed_over_when_its_solver_fails_but_not_to_the_reference(monkeypatch):
-    monkeypatch.setattr(handover, "SMALL", 10)
+    monkeypatch.setattr(sizes, "SMALL", 10)
     names = [module.name for module in handover.successors(LASSO, working_set.SOLVER)]
     assert names == ["fista", "admm"]
     monkeypatch.setattr(working_set.SOLVER, "run", failing(np.linalg.LinAlgError("singular")))

@@ -36,6 +36,7 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.round_off import UNIT
 from cvxstructreg.reductions.centring import Centring
 from cvxstructreg.reductions.reduction import Point
+from cvxstructreg.runtime import deadline
 from cvxstructreg.runtime.cards import card
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ FIT_FLOOR, ROUND_OFF_FLOOR = 1e-12, 1e-24
 WRONG = 1e-9
 #: A bound above the objective by less than that is round-off. The gap is then this multiple of the difference.
 SAFETY = 10.0
+#: Sweeps of one search for dual points at most.
+MOST_SWEEPS = 200
+#: Seconds allowed for a last certificate after the time limit has passed.
+GRACE = 0.3
 #: The smallest scale.
 TINY = float(np.finfo(float).tiny)
 
@@ -138,7 +143,7 @@ def certify_point(
     b: Array,
     dual: Mapping[int, Array] | None = None,
     known_bound: float = -np.inf,
-    sweeps: int = 200,
+    sweeps: int = MOST_SWEEPS,
     tol: float = 0.0,
     known_dual: DualPoint | None = None,
 ) -> Certificate:
@@ -181,6 +186,25 @@ def certify_point(
     proof = proof if proof.bound >= known_bound else Proof(known_bound, known_dual)
     found = _from_bound(problem, kind, objective, proof)
     return _with_data(problem, found or _without_bound(problem, theta, b, objective, dual or {}))
+
+
+def bounded(
+    problem: Problem,
+    theta: Array,
+    b: Array,
+    dual: Mapping[int, Array],
+    known_bound: float = -np.inf,
+    tol: float = 0.0,
+    sweeps: int = MOST_SWEEPS,
+) -> Certificate:
+    """The certificate of a point in bounded time; if the time limit interrupts it, from the known bound alone."""
+    with deadline.at_least(GRACE):
+        try:
+            return certify_point(problem, theta, b, dual, known_bound, sweeps, tol)
+        except (deadline.OutOfTimeError, np.linalg.LinAlgError):
+            pass
+    with deadline.at_least(math.inf):  # always computes the objective, which takes one evaluation
+        return from_known_bound(problem, theta, b, known_bound)
 
 
 def _of_chain(problem: Problem, theta: Array, dual: Mapping[int, Array], known: Proof) -> Certificate | None:

@@ -23,6 +23,7 @@ from cvxstructreg.certificates.piece_noise import added_sizes
 from cvxstructreg.certificates.quadratic_conjugate import excess_cost
 from cvxstructreg.certificates.score_dual import ScoreDual, cost_of, dual_point, largest_factor, score_unit
 from cvxstructreg.certificates.shifted_scores import shifted, stepped
+from cvxstructreg.certificates.spreading import spreading
 from cvxstructreg.forms.normal_form import NormalForm, Piece
 from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
 from cvxstructreg.forms.row_selection import COMPILE_FROM, picks_rows, touch_once
@@ -250,16 +251,11 @@ class WeightDual:
 
     def _spread(self, stuck: Array) -> list[Array] | None:
         """Dual points of the pieces that absorb the excess: q + K S^+ excess with S = sum K'K."""
-        parts = self.parts
-        if not parts.weight_pieces:
+        solve = spreading(self.parts)
+        if solve is None:
             return None
-        if parts.piece_diagonal is not None:
-            share = solve_diagonal(parts.piece_diagonal, stuck)
-        elif parts.model.n_weights <= DENSE_LIMIT:
-            share = parts.piece_inverse @ stuck
-        else:
-            return None
-        return [q + piece.forward(share) for piece, q in zip(parts.weight_pieces, self.points, strict=True)]
+        share = solve(stuck)
+        return [q + piece.forward(share) for piece, q in zip(self.parts.weight_pieces, self.points, strict=True)]
 
     def _spread_enough(self) -> bool:
         """Spread the excess over the pieces, if the bound is then good enough."""

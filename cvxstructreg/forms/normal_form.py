@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy  # SciPy loads scipy.linalg when it is first used
 import scipy.sparse as sp
 
 from cvxstructreg.core.atom import Atom, conjugate, has_conjugate
@@ -330,11 +329,6 @@ class NormalForm:
                 K = piece.K
                 total += 1.0 if K is None else K.counts if isinstance(K, Selection) else squared_columns(K)
         return np.sqrt(np.maximum(total, 0.0))
-
-    @cached_property
-    def piece_inverse(self) -> Array:
-        """The pseudo-inverse of S, dense."""
-        return np.asarray(scipy.linalg.pinvh(self.piece_gram.toarray()))
 
     @cached_property
     def piece_norm(self) -> float:

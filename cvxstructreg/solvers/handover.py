@@ -14,16 +14,18 @@ import numpy as np
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.runtime.lazy_cvxpy import cp
 from cvxstructreg.solvers import registry
+from cvxstructreg.solvers.general import interior_point, semismooth_newton
 from cvxstructreg.solvers.iterate import SolverFailedError
+from cvxstructreg.solvers.sizes import is_small
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
-#: A problem is small up to this many entries (rows x weights x outputs): the reference solves it in seconds.
-SMALL = 50_000
+#: On larger problems, a stalled solver hands over to one of these if it accepts: they take few steps of known cost.
+RESCUERS = (interior_point.SOLVER, semismooth_newton.SOLVER)
 #: A solver stalls if its gap, extrapolated at the rate of the last doubling of iterations, would not reach the
 #: tolerance within this many more doublings.
 DOUBLINGS = 2
-#: Iterations before a solver can count as stalled: for the first solver, and for solvers that took over from another.
-PATIENCE, PATIENCE_NEXT = 1000, 200
+#: Iterations at most before a solver that took over from another can count as stalled.
+PATIENCE_NEXT = 200
 #: Exceptions that signal a numerical breakdown in a solver, besides those of CVXPY.
 NUMERICAL = (np.linalg.LinAlgError, ArithmeticError, SolverFailedError)
 
@@ -44,17 +46,16 @@ class End:
         return "inaccurate" if self.kind in ("stalled", "failed") else self.kind
 
 
-def is_small(problem: Problem) -> bool:
-    """Whether the problem is small enough for the reference solver to take over."""
-    model = problem.model
-    return model.n_rows * model.n_weights * problem.n_outputs <= SMALL
+def has_rescuer(problem: Problem, solver: Solver) -> bool:
+    """Whether a large problem that this solver does not solve has another solver with steps of known cost."""
+    return any(other is not solver and other.accepts(problem) for other in RESCUERS)
 
 
 def successors(problem: Problem, first: Solver) -> Iterator[Solver]:
     """The solvers that ``auto`` tries after the first, in order. Acceptance is checked lazily, one solver at a time.
 
     On small problems, the fast solvers are followed by the reference and then by the published baselines. On large
-    problems, only fast solvers are tried.
+    problems, only fast solvers are tried, first those with steps of known cost.
     """
     others = [solver for solver in registry.solvers() if solver is not first]
     fast = [solver for solver in others if not solver.baseline and solver is not registry.REFERENCE]
@@ -63,6 +64,7 @@ def successors(problem: Problem, first: Solver) -> Iterator[Solver]:
         later = [*fast, *(solver for solver in last if solver is not first)]
     else:  # factorising a large Gram matrix only to continue with another solver would be too expensive
         kernel = problem.given.kernel is not None
+        fast.sort(key=lambda solver: solver not in RESCUERS)
         later = [solver for solver in fast if not kernel or solver.coordinates == AS_GIVEN]
     yield from (solver for solver in later if solver.accepts(problem))
 

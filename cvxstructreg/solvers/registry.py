@@ -30,6 +30,7 @@ from cvxstructreg.solvers.row_blocks import (
     kept_newton,
     working_columns,
 )
+from cvxstructreg.solvers.sizes import NoLooseWeights
 from cvxstructreg.solvers.smooth import lbfgs, truncated_newton
 from cvxstructreg.solvers.solver import Solver
 
@@ -233,6 +234,11 @@ def _of_kind(solvers: tuple[Solver, ...], kind: str) -> tuple[Solver, ...]:
     return tuple(solver for solver in solvers if kind in solver.kinds)
 
 
+def _yields(doubted: tuple[Solver, str]) -> bool:
+    """Whether a solver that is expected to be slower is slower than the reference too."""
+    return any(isinstance(need, NoLooseWeights) for need in doubted[0].fastest_if)
+
+
 def _automatic(problem: Problem) -> Choice:
     """The first solver that accepts the problem, unless a later fast one is expected to be faster."""
     refused = ""
@@ -242,7 +248,7 @@ def _automatic(problem: Problem) -> Choice:
         if answer is not None:
             refused = refused if solver.by_passes else f"{solver.name} before it does not: {answer.reason}"
             continue
-        if slower and (solver is REFERENCE or solver.baseline):
+        if slower and (solver.baseline or (solver is REFERENCE and not all(map(_yields, slower)))):
             continue
         doubt = solver.slower(problem)
         if doubt is None:

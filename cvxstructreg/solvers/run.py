@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from cvxstructreg.certificates.certificate import Certificate, certify_point, from_known_bound, tightened
+from cvxstructreg.certificates.certificate import GRACE, MOST_SWEEPS, Certificate, bounded, tightened
 from cvxstructreg.certificates.directions.no_minimiser import Escape, escape
 from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.certificates.row_sums.kept_dual import value_at
@@ -26,6 +26,7 @@ from cvxstructreg.solvers.handover import End
 from cvxstructreg.solvers.iterate import Iterate, SolverFailedError
 from cvxstructreg.solvers.passes import Passes
 from cvxstructreg.solvers.registry import Choice
+from cvxstructreg.solvers.sizes import is_small
 from cvxstructreg.solvers.solver import Solver
 
 #: Iteration limit of each solver if ``max_iter`` is not given.
@@ -36,14 +37,14 @@ CERTIFY_GROWTH = 1.15
 #: Unpromising points are still certified occasionally, for the history: when the count has grown by this factor, from
 #: the given iteration on, and earlier if progress is printed or passed to a callback.
 UNPROMISING_GROWTH, UNPROMISING_FROM, WATCHED_FROM = 2.0, 100, 2
-#: Sweeps of one search for dual points: at most, and at least where a solver has made few cheap steps.
-MOST_SWEEPS, LEAST_SWEEPS = 200, 20
+#: Sweeps of one search for dual points where a solver has made few cheap steps.
+LEAST_SWEEPS = 20
 #: Proofs in the coordinates of a solver that may fail in those of the problem before another solver is tried.
 MOST_REFUSED = 5
+#: Certificates without a bound, of terms that may have one, before a small residual is good enough.
+MOST_UNBOUNDED = 5
 #: An objective that falls by this factor may decrease forever, as on separated classes: that is then looked into.
 VANISHED = 1e-8
-#: Seconds allowed for a last certificate after the time limit has passed.
-GRACE = 0.3
 #: Weights of at most this size, relative to the largest weight, are tried as zeros; infinity sets all weights to zero.
 ROUNDED = (np.inf, 1e-4, 1e-6, 1e-8)
 
@@ -59,6 +60,7 @@ class Attempt:
     count: int = 0
     certified: int = 0  # the iteration of the last certificate
     refused: int = 0  # how often a proof in the coordinates of the solver was none in those of the problem
+    unbounded: int = 0  # how often the residual was small where no bound was found
 
 
 class Run:
@@ -77,7 +79,7 @@ class Run:
         checkpoint: Checkpoint | None,
     ) -> None:
         self.problem, self.choice, self.first, self.auto, self.tol = problem, choice, choice.solver, auto, tol
-        self.small = handover.is_small(problem)
+        self.small = is_small(problem)
         self.max_iter = max_iter or math.inf  # over all solvers
         self.max_iter_each = DEFAULT_MAX_ITER if max_iter is None else math.inf
         self.verbose, self.callback = verbose, callback
@@ -130,7 +132,7 @@ class Run:
 
     def _resume(self, stalled: list[Attempt], end: End, before: Solver) -> End:
         """Resume the stalled solvers from their last iterates, since no other solver reached the tolerance."""
-        for attempt in stalled if self.small else []:
+        for attempt in stalled:
             self._switch(before, attempt.solver, f"{end.reason}; no solver is left, {attempt.solver.name} resumes")
             attempt.stall, before = None, attempt.solver
             end = self._run_solver(attempt)
@@ -140,9 +142,9 @@ class Run:
 
     def _attempt(self, solver: Solver, start: Iterate, options: dict[str, Any]) -> Attempt:
         taken = solver.reduced(self.problem).problem
-        stall = None
-        if self.auto and (self.small or solver is not self.first):
-            stall = handover.Stall(self.tol, handover.PATIENCE if solver is self.first else handover.PATIENCE_NEXT)
+        first = solver is self.first
+        patience = solver.patience if first else min(solver.patience, handover.PATIENCE_NEXT)
+        stall = handover.Stall(self.tol, patience) if self.auto else None
         return Attempt(solver, taken, self.passes.limited(solver.run(taken, start, self.tol, **options)), stall)
 
     def _is_over(self, end: End) -> bool:
@@ -197,8 +199,9 @@ class Run:
             last = late or over or iterate.exhausted
             if not last and not self._is_due(attempt, iterate.promising):
                 continue
-            error = self._certify(attempt, found, last)
-            if error <= self.tol and (last or self._is_proved(attempt)):
+            certificate = self._certify(attempt, found, last)
+            error = certificate.error
+            if error <= self.tol and (last or (self._is_enough(attempt, certificate) and self._is_proved(attempt))):
                 return End("optimal", "")
             if late:
                 return End("time_limit", "the time limit passed")
@@ -209,8 +212,17 @@ class Run:
             if over:
                 return End("max_iter", f"{name} made {attempt.count} iterations")
             if attempt.stall is not None and attempt.stall.seen(attempt.count, error):
-                return End("stalled", f"{name} {attempt.stall}")
+                if self.small or attempt.solver is not self.first or handover.has_rescuer(self.problem, self.first):
+                    return End("stalled", f"{name} {attempt.stall}")
+                attempt.stall = None
         return None
+
+    def _is_enough(self, attempt: Attempt, certificate: Certificate) -> bool:
+        """Whether no better certificate is expected: if all terms have conjugates, the next one may have a bound."""
+        if certificate.kind == "kkt" and all(piece.has_conjugate for piece in attempt.taken.normal_form.pieces):
+            attempt.unbounded += 1
+            return attempt.unbounded > MOST_UNBOUNDED
+        return True
 
     def _is_proved(self, attempt: Attempt) -> bool:
         """Whether the proof holds in the coordinates of the problem; if it never does, another solver should try."""
@@ -223,11 +235,12 @@ class Run:
         """Whether to certify the current iterate: if it is promising, else at geometrically growing intervals."""
         if promising is None:
             return attempt.count >= CERTIFY_GROWTH * attempt.certified
-        first = WATCHED_FROM if self.verbose or self.callback is not None else UNPROMISING_FROM
+        early = min(UNPROMISING_FROM, attempt.solver.patience // 4)
+        first = WATCHED_FROM if self.verbose or self.callback is not None else early
         return promising or attempt.count >= max(first, UNPROMISING_GROWTH * attempt.certified)
 
-    def _certify(self, attempt: Attempt, found: Found, last: bool) -> float:
-        """Certify a point, keep it if it is the best, and record the certificate; return its error."""
+    def _certify(self, attempt: Attempt, found: Found, last: bool) -> Certificate:
+        """Certify a point, keep it if it is the best, and record the certificate."""
         attempt.certified = attempt.count
         if not found.is_finite:
             raise SolverFailedError("the weights are not finite")
@@ -235,7 +248,7 @@ class Run:
         sweeps = min(max(attempt.count, LEAST_SWEEPS), MOST_SWEEPS) if few else MOST_SWEEPS
         certificate = self._keep(attempt.taken, found, sweeps)
         self._record(certificate, attempt.solver.name)
-        return certificate.error
+        return certificate
 
     def _keep(self, taken: Problem, found: Found, sweeps: int = MOST_SWEEPS) -> Certificate:
         """Certify a point, and update the best point, the best bound and the best certificate."""
@@ -373,25 +386,6 @@ class Run:
             return tightened(self.problem, certificate, self.own)
         other = lifted(self.problem, self.prover)
         return tightened(self.problem, certificate, bounded(self.problem, other.theta, other.b, other.dual))
-
-
-def bounded(
-    problem: Problem,
-    theta: Array,
-    b: Array,
-    dual: Mapping[int, Array],
-    known_bound: float = -np.inf,
-    tol: float = 0.0,
-    sweeps: int = MOST_SWEEPS,
-) -> Certificate:
-    """The certificate of a point in bounded time; if the time limit interrupts it, from the known bound alone."""
-    with deadline.at_least(GRACE):
-        try:
-            return certify_point(problem, theta, b, dual, known_bound, sweeps, tol)
-        except (deadline.OutOfTimeError, np.linalg.LinAlgError):
-            pass
-    with deadline.at_least(math.inf):  # always computes the objective, which takes one evaluation
-        return from_known_bound(problem, theta, b, known_bound)
 
 
 def _failure(name: str, error: Exception) -> str:

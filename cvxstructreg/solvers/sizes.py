@@ -8,10 +8,22 @@ import scipy.sparse as sp
 
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.forms.quadratic_form import DENSE_LIMIT
 from cvxstructreg.solvers.needs import Need
 
 #: Dense data with at most so many columns and numbers are few: a dense Newton matrix costs little.
 FEW_COLUMNS, FEW_NUMBERS = 400, 400_000
+#: A problem is small up to this many stored entries of X times outputs: the reference solves it in seconds.
+SMALL = 50_000
+
+
+def is_small(problem: Problem) -> bool:
+    """Whether the problem is small enough for the reference solver to take over."""
+    model = problem.model
+    entries = model.n_rows * model.n_weights
+    if sp.issparse(model.design):
+        entries = min(entries, max(model.design.nnz, model.n_rows, model.n_weights))
+    return int(entries) * problem.n_outputs <= SMALL
 
 
 @dataclass(frozen=True)
@@ -41,3 +53,23 @@ def _jumps(problem: Problem) -> bool:
     parts = problem.normal_form
     losses = [piece.atom for piece in parts.score_pieces if isinstance(piece.atom, Loss)]
     return any(loss.has_curvature_jumps for loss in losses) and all(p.atom.can("hess_diag") for p in parts.pieces)
+
+
+@dataclass(frozen=True)
+class NoLooseWeights(Need):
+    """Not few data, many weights that only differences or norms hold, and a loss with kinks.
+
+    Then Newton systems are hard to solve by products, and first-order steps are slow.
+    """
+
+    def __str__(self) -> str:
+        return "many data, few weights, a smooth loss, or a ridge or L1 on every weight"
+
+    def missing(self, problem: Problem) -> str | None:
+        """What makes the reference faster."""
+        if problem.given.n_weights <= DENSE_LIMIT or problem.given.kernel is not None or not is_small(problem):
+            return None
+        parts = problem.normal_form
+        if parts.scores_are_smooth or parts.all_penalised:
+            return None
+        return "the loss has kinks, no ridge or L1 holds every weight, and the reference solver takes so few data"

@@ -56,6 +56,8 @@ class Solver:
         Whether the solver uses the data only through products, so that it accepts data in blocks of rows.
     ignores_start : bool
         Whether the solver does not read its starting point, which is then not copied for it.
+    patience : int
+        Iterations before ``auto`` looks whether progress is so slow that another solver should take over.
 
     Examples
     --------
@@ -91,6 +93,7 @@ class Solver:
     cheap_steps: bool = False
     by_passes: bool = False
     ignores_start: bool = False
+    patience: int = 1000
 
     @property
     def kinds(self) -> frozenset[str]:

@@ -28,6 +28,7 @@ from cvxstructreg.numerics.units import power_of_two
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.needs import Proxes
+from cvxstructreg.solvers.sizes import NoLooseWeights
 from cvxstructreg.solvers.solver import Solver
 
 #: The linear system is factorised up to this many unknowns, and solved by conjugate gradients beyond.
@@ -259,4 +260,4 @@ def _iterate(problem: Problem, blocks: list[_Block], x: Array, rho: float, unit:
     return Iterate(theta, b, dual)
 
 
-SOLVER = Solver("admm", run, (Proxes(),), rough_zeros=True, cheap_steps=True)
+SOLVER = Solver("admm", run, (Proxes(),), rough_zeros=True, cheap_steps=True, fastest_if=(NoLooseWeights(),))

@@ -35,6 +35,7 @@ from cvxstructreg.solvers.general.row_system import RowSystem
 from cvxstructreg.solvers.general.starts.alternating import alternating_start
 from cvxstructreg.solvers.general.starts.first_penalties import STEEP, set_penalties
 from cvxstructreg.solvers.iterate import Iterate, SolverFailedError
+from cvxstructreg.solvers.sizes import NoLooseWeights
 from cvxstructreg.solvers.solver import COPIED, Solver
 
 #: Unknowns and numbers in the data up to which dense Newton matrices are made.
@@ -337,4 +338,12 @@ def _factor_inside(function: AugmentedLagrangian, multipliers: list[Array], dual
 
 NEEDS = (DualSets(), FewWeights(MOST_UNKNOWNS, MOST_ENTRIES))
 SOLVER = Solver("semismooth_newton", run, NEEDS, COPIED, rough_zeros=True)
-MATRIX_FREE = Solver("semismooth_cg", run_matrix_free, (DualSets(), RowsApart()), COPIED, rough_zeros=True)
+MATRIX_FREE = Solver(
+    "semismooth_cg",
+    run_matrix_free,
+    (DualSets(), RowsApart()),
+    COPIED,
+    rough_zeros=True,
+    fastest_if=(NoLooseWeights(),),
+    patience=20,
+)

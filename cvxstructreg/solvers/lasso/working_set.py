@@ -393,4 +393,4 @@ def _same_forms(some: tuple[ScaledForm, ...], others: tuple[ScaledForm, ...]) ->
     return [(id(one.form), one.scale) for one in some] == [(id(other.form), other.scale) for other in others]
 
 
-SOLVER = Solver("working_set", run, NEEDS)
+SOLVER = Solver("working_set", run, NEEDS, patience=40)
