@@ -214,3 +214,15 @@ def test_the_warning_speaks_of_what_the_loss_has(loss, words):
     with pytest.warns(csr.NoMinimiserWarning, match=words) as caught:
         solution = csr.Problem(csr.Linear(X, intercept=not isinstance(loss, csr.Cox)), loss).solve()
     assert solution.reason in str(caught[0].message) and solution.reason.startswith("features")
+
+
+def test_a_rare_feature_of_one_class_is_found_on_large_data():
+    """Before any score is large, and without a linear program."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30_000, 8)), rng.integers(0, 2, 30_000)
+    nothing = np.zeros((8, 1)), np.zeros(1)
+    assert escape(csr.Problem(csr.Linear(X), csr.Logistic(y)), *nothing) is None
+    X[:, 3] = 0.0
+    X[np.flatnonzero(y == 0)[:3], 3] = 2.0
+    found = escape(csr.Problem(csr.Linear(X), csr.Logistic(y)), *nothing)
+    assert found.in_words(None) == "features 3" and found.theta[3] < 0

@@ -5,7 +5,7 @@ the classes if, on every row, the score of the true class loses against no other
 penalty grows along such a direction, the objective has an infimum but no minimiser, and the weights diverge.
 
 A linear program over the directions without penalty finds such a direction. On large data the last point is tried
-first: it diverges along one. If there are more directions than rows, the program is one for the scores
+first, since it diverges along one, and single features. If there are more directions than rows, the program is one for the scores
 (``fewer_rows``).
 """
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 #: The linear program is always solved up to SMALL entries, and beyond only if some score is at least LARGE_SCORE.
 SMALL, LARGE_SCORE = 200_000, 8.0
-#: The most entries of a linear program for the scores.
-MOST_ENTRIES = 1_000_000
+#: The most entries of a linear program for the scores, and of the gains of single features.
+MOST_ENTRIES, MOST_SINGLE = 1_000_000, 5_000_000
 #: The number of features that a message names.
 SHOWN = 3
 
@@ -79,6 +79,7 @@ def escape(problem: Problem, theta: Array, b: Array) -> Escape | None:
         return _by_intercept(parts) or _among_many(parts, free, theta, b)
     if parts.model.n_rows * free.shape[1] > SMALL:
         found = _last_point(parts, free @ (free.T @ theta), b)
+        found = found or _one_feature(parts, free)
         if found is not None or _largest_score(parts, theta, b) < LARGE_SCORE:
             return found
     found = _separating(parts, free)
@@ -99,6 +100,25 @@ def _among_many(parts: NormalForm, free: NDArray[np.bool_], theta: Array, b: Arr
     is_far = _largest_score(parts, theta, b) >= LARGE_SCORE
     direction = by_rows(parts, free, MOST_ENTRIES if is_far else SMALL)
     return Escape(*direction) if direction is not None and falls_along(parts, *direction) else None
+
+
+def _one_feature(parts: NormalForm, free: Array) -> Escape | None:
+    """A direction of the basis along which the loss falls by itself, such as a rare feature of one class only."""
+    k = parts.n_outputs
+    if parts.model.row_blocks is not None or parts.model.n_rows * free.shape[1] * k**2 > MOST_SINGLE:
+        return None
+    columns, free = visible(parts, free)
+    if not columns.shape[1]:
+        return None
+    gains = gains_of(parts, columns)
+    lowest, highest = to_dense(gains.min(axis=0)).ravel(), to_dense(gains.max(axis=0)).ravel()
+    signs = np.where((lowest >= 0) & (highest > 0), 1.0, np.where((highest <= 0) & (lowest < 0), -1.0, 0.0))
+    for number in np.flatnonzero(signs):
+        theta = np.zeros(parts.shape)
+        theta[:, number % k] = signs[number] * free[:, number // k]
+        if falls_along(parts, theta, np.zeros(k)):
+            return Escape(theta, np.zeros(k))
+    return None
 
 
 def _last_point(parts: NormalForm, theta: Array, b: Array) -> Escape | None:
