@@ -5,8 +5,8 @@ the classes if, on every row, the score of the true class loses against no other
 penalty grows along such a direction, the objective has an infimum but no minimiser, and the weights diverge.
 
 A linear program over the directions without penalty finds such a direction. On large data the last point is tried
-first, since it diverges along one, and single features. If there are more directions than rows, the program is one for the scores
-(``fewer_rows``).
+first, since it diverges along one, and single features. If there are more directions than rows, the program is one for
+the scores (``fewer_rows``).
 """
 
 from __future__ import annotations
