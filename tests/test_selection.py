@@ -94,6 +94,11 @@ def test_criteria():
         (lambda X, y: degrees_of_freedom(_solved(X, csr.Absolute(y) + csr.L1())), ValueError, "has kinks"),
         (lambda X, y: degrees_of_freedom(_solved(X, csr.Squared(y) + csr.SLOPE.bh(8))), ValueError, "is not known"),
         (lambda X, y: information_criteria(_solved(X, csr.Huber(y) + csr.L1())), ValueError, "no likelihood"),
+        (
+            lambda X, y: information_criteria(_solved(X, csr.Multinomial(np.arange(40) % 3) + csr.L1())),
+            ValueError,
+            "cross-v",
+        ),
         (lambda X, y: information_criteria(_solved(X, csr.Squared(y)), gamma=2), ValueError, "gamma must be"),
         (lambda X, y: stability(Lasso(), X, y, 0), ValueError, "n_resamples"),
         (lambda X, y: stability(Lasso(), X, y, threshold=0.5), ValueError, "above 0.5"),
@@ -103,6 +108,21 @@ def test_criteria():
 def test_refusals(call, error, message):
     with pytest.raises(error, match=message):
         call(*rows())
+
+
+def test_criteria_refuse_problems_without_minimiser_and_warn_of_early_stops():
+    X, y = rows()
+    with pytest.warns(csr.NoMinimiserWarning):
+        separated = csr.Problem(csr.Linear(X), csr.Logistic(X[:, 0] > 0)).solve()
+    for call in (degrees_of_freedom, information_criteria):
+        with pytest.raises(ValueError, match=r"no minimiser: the direction of features 0.*add a penalty"):
+            call(separated)
+    with pytest.warns(csr.InaccurateWarning):
+        early = csr.Problem(csr.Linear(X), csr.Logistic(y > 0) + csr.L1()).solve("fista", max_iter=2)
+    for call in (degrees_of_freedom, information_criteria):
+        with pytest.warns(csr.InaccurateWarning, match="those of an optimum, but .* 'max_iter'") as caught:
+            call(early)
+        assert len(caught) == 1 and caught[0].filename == __file__
 
 
 def _solved(X, objective):

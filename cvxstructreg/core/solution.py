@@ -82,6 +82,9 @@ class Solution:
         Passes over data in blocks of rows (:class:`cvxstructreg.RowBlocks`), 0 for data in memory.
     solver_choice : str
         Why the first solver was taken, and why others took over from it.
+    reason : str
+        Why the last solver fell short of the tolerance; for "no_minimiser", the features of the direction along which
+        the objective decreases.
 
     Examples
     --------
@@ -107,6 +110,7 @@ class Solution:
     dual: Mapping[int, Array] = field(repr=False, default_factory=dict)
     n_passes: int = 0
     solver_choice: str = ""
+    reason: str = ""
 
     @property
     def switches(self) -> tuple[Record, ...]:

@@ -17,7 +17,18 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Solution
 from cvxstructreg.estimators.without_data import SmallPickles
 from cvxstructreg.runtime.quiet import muted
-from cvxstructreg.solvers import InaccurateWarning
+from cvxstructreg.solvers import InaccurateWarning, NoMinimiserWarning
+from cvxstructreg.solvers.driver import no_minimiser_in_words
+
+#: What a user of an estimator can do if there is no minimiser.
+ADD_PENALTY = (
+    "Penalise these features: raise the strength, or add a penalty such as 0.01 * Ridge() with a StructuredClassifier "
+    "or StructuredRegressor"
+)
+
+
+class NoMinimiserConvergenceWarning(NoMinimiserWarning, ConvergenceWarning):
+    """An estimator diverges because its problem has no minimiser; more iterations would not help."""
 
 
 class StructuredEstimator(SmallPickles):
@@ -61,14 +72,22 @@ class StructuredEstimator(SmallPickles):
             return self._recalled(problem)
         solution = self._attempt(problem, verbose=bool(self.verbose))
         if self._is_unfinished(solution):
-            warning = ConvergenceWarning(
-                f"{type(self).__name__} stopped with status {solution.status!r} after {solution.n_iter} iterations of "
-                f"{solution.solver}: {solution.certificate}, tolerance {self.tol:g}. Raise max_iter or tol, or scale "
-                "the columns of X"
-            )
+            warning = self._shortfall(solution)
             warning.certificate = solution.certificate
             warnings.warn(warning, stacklevel=5)
         return solution
+
+    def _shortfall(self, solution: Solution) -> ConvergenceWarning:
+        """The warning about a solution that is not the minimiser."""
+        name = type(self).__name__
+        if solution.status == "no_minimiser":
+            text = f"{name}: the problem has {no_minimiser_in_words(solution)}. {ADD_PENALTY}"
+            return NoMinimiserConvergenceWarning(text)
+        return ConvergenceWarning(
+            f"{name} stopped with status {solution.status!r} after {solution.n_iter} iterations of "
+            f"{solution.solver}: {solution.certificate}, tolerance {self.tol:g}. Raise max_iter or tol, or scale "
+            "the columns of X"
+        )
 
     def _attempt(self, problem: Problem, start: Solution | None = None, verbose: bool = False) -> Solution:
         """Solve without a warning about the gap; ``start`` is the solution of a similar problem."""

@@ -16,12 +16,14 @@ from sklearn.metrics import check_scoring
 from cvxstructreg.certificates.certificate import Certificate
 from cvxstructreg.core.checks import real_array
 from cvxstructreg.core.problem import Problem
+from cvxstructreg.estimators.base import ADD_PENALTY, NoMinimiserConvergenceWarning
 from cvxstructreg.estimators.folds import Fold, Task, error_of, run_tasks
 from cvxstructreg.estimators.linear import Matrix, TrainingData
 from cvxstructreg.estimators.splits import Folded
 from cvxstructreg.paths.strength import weight_terms, with_strength
 from cvxstructreg.paths.warm_path import Path, common_strengths
 from cvxstructreg.runtime.notices import GridEdgeWarning
+from cvxstructreg.solvers.driver import no_minimiser_in_words
 
 #: Mean scores that differ by less than this fraction are ties: the order of summation can cause such a difference.
 TIE = 1e-12
@@ -186,12 +188,19 @@ class CrossValidated(Folded):
         for text in told:
             warnings.warn(f"{type(self).__name__} chose {text}", GridEdgeWarning, stacklevel=4)
 
-    def _unfinished(self, solutions: Sequence[Any]) -> tuple[int, Certificate | None]:
-        certificates = [solution.certificate for solution in solutions if self._is_unfinished(solution)]
-        return len(certificates), max(certificates, key=error_of, default=None)
+    def _unfinished(self, solutions: Sequence[Any]) -> tuple[int, Certificate | None, tuple[str, ...]]:
+        """The number of points beyond the tolerance, the worst certificate, and in words those without a minimiser."""
+        some = [solution for solution in solutions if self._is_unfinished(solution)]
+        certificates = [solution.certificate for solution in some if solution.status != "no_minimiser"]
+        endless = tuple(no_minimiser_in_words(solution) for solution in some if solution.status == "no_minimiser")
+        return len(certificates), max(certificates, key=error_of, default=None), endless
 
     def _warn_unfinished(self, folds: Sequence[Fold]) -> None:
-        """Issue one warning for all points of all paths, with the worst certificate."""
+        """Issue one warning for all points of all paths without minimiser, and one with the worst certificate."""
+        endless = [text for fold in folds for text in fold.endless]
+        if endless:
+            text = f"{type(self).__name__}: {len(endless)} points of the paths have {endless[-1]}. {ADD_PENALTY}"
+            warnings.warn(NoMinimiserConvergenceWarning(text), stacklevel=5)
         count = sum(fold.n_unfinished for fold in folds)
         worst = max((fold.worst for fold in folds if fold.worst is not None), key=error_of, default=None)
         if worst is None:

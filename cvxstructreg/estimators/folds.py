@@ -21,12 +21,16 @@ if TYPE_CHECKING:
 
 
 class Fold(NamedTuple):
-    """Scores and numbers of features along the path of a fold, and the worst certificate that exceeds ``tol``."""
+    """Scores and numbers of features along the path of a fold, and the worst certificate that exceeds ``tol``.
+
+    ``endless`` describes each point without a minimiser.
+    """
 
     scores: Matrix
     n_selected: NDArray[np.int64]
     n_unfinished: int
     worst: Certificate | None
+    endless: tuple[str, ...] = ()
 
 
 class Task(NamedTuple):
@@ -73,15 +77,16 @@ def run_task(task: Task, scorer: Any, weighted: bool) -> Fold:
     how: dict[str, Any] = {"sample_weight": test.weights} if weighted else {}
     how |= {name: column for name, column in test.known.items() if name != "strata"}
     scores, sizes, count = [], [], 0
+    endless: tuple[str, ...] = ()
     worst: Certificate | None = None
     for solutions in _points(task, train):
         estimator._keep_weights(solutions)
         scores.append(float(scorer(estimator, test.X, labels, **how)))
         sizes.append(np.count_nonzero(np.atleast_2d(estimator.coef_).any(axis=0)))
-        more, certificate = estimator._unfinished(solutions)
-        count += more
+        more, certificate, without = estimator._unfinished(solutions)
+        count, endless = count + more, endless + without
         worst = max((c for c in (worst, certificate) if c is not None), key=error_of, default=None)
-    return Fold(np.array(scores), np.array(sizes), count, worst)
+    return Fold(np.array(scores), np.array(sizes), count, worst, endless)
 
 
 def error_of(certificate: Certificate) -> float:

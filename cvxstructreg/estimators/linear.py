@@ -32,14 +32,12 @@ from cvxstructreg.estimators.selection import (
     selected_features,
     virtual_means,
 )
+from cvxstructreg.estimators.zero_weights import warn_of_zero_weights
 from cvxstructreg.graphs import Graph
 from cvxstructreg.groups import Groups
 from cvxstructreg.losses import Logistic, Multinomial, Squared
-from cvxstructreg.paths.largest_strength import lambda_max
 from cvxstructreg.paths.strength import checked_terms
 from cvxstructreg.paths.warm_path import Path, common_strengths
-from cvxstructreg.runtime.notices import AllZeroWarning
-from cvxstructreg.runtime.quiet import warn
 
 Matrix = NDArray[np.float64]
 
@@ -107,7 +105,8 @@ class LinearEstimator(StructuredEstimator):
         self._keep_weights(solutions)
         self._keep_results(solutions)
         if not np.any(self.coef_):
-            warn_of_zero_weights(type(self).__name__, problems)
+            finished = not any(self._is_unfinished(solution) for solution in solutions)
+            warn_of_zero_weights(type(self).__name__, problems, finished)
         return self
 
     def _prepare(
@@ -339,21 +338,6 @@ class LinearRegressor(RegressorMixin, LinearEstimator):
     def predict(self, X: Any) -> Any:
         """Return x'w + b."""
         return self._scores(X)[:, 0]
-
-
-def warn_of_zero_weights(name: str, problems: Sequence[Problem]) -> None:
-    """Warn that the penalty makes all weights zero, with the factor of the strengths at which that begins."""
-    try:
-        factor = max(lambda_max(problem) for problem in problems)
-    except ValueError:  # no term makes weights zero, or the loss has kinks
-        return
-    if 0.0 < factor <= 1.0 + 1e-6:
-        warn(
-            f"{name}: all weights are zero, because the penalty is too strong. lambda_max is {factor:.3g} times the "
-            f"strengths given: multiply them by less than {factor:.3g}, or let {name}CV choose",
-            AllZeroWarning,
-            stacklevel=4,
-        )
 
 
 def one_vs_rest_probabilities(scores: Matrix) -> Matrix:

@@ -8,7 +8,7 @@ class GridEdgeWarning(UserWarning):
 
 
 class AllZeroWarning(UserWarning):
-    """The penalty is so strong that all weights are zero; the message names the strength at which this begins."""
+    """The penalty is so strong that all weights are zero; the message names the strength where this begins."""
 
 
 class UngroupedWarning(UserWarning):

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from cvxstructreg.core.loss import Loss
-from cvxstructreg.losses import Cox, Logistic, Poisson, Squared
-from cvxstructreg.selection.degrees_of_freedom import degrees_of_freedom, solution_of
+from cvxstructreg.losses import Cox, Logistic, Multinomial, Poisson, Squared
+from cvxstructreg.selection.degrees_of_freedom import degrees_at, solution_of
 
 
 class Criteria(NamedTuple):
@@ -43,7 +43,8 @@ def information_criteria(fitted: Any, gamma: float = 0.5) -> Criteria:
     Parameters
     ----------
     fitted : Solution, or fitted estimator
-        A point of a path is a Solution: ``min(path, key=lambda point: information_criteria(point).ebic)``.
+        A point of a path is a Solution: ``min(path, key=lambda point: information_criteria(point).ebic)``. A problem
+        without minimiser is refused, and a solution that is not within its tolerance gives a warning.
     gamma : float
         From 0 (EBIC is BIC) to 1; see Chen and Chen, Biometrika 2008.
 
@@ -77,12 +78,17 @@ def information_criteria(fitted: Any, gamma: float = 0.5) -> Criteria:
     elif isinstance(plain, Logistic | Poisson | Cox):
         deviance = 2.0 * value
         n = int(np.count_nonzero(loss.event)) if isinstance(plain, Cox) else n
+    elif isinstance(plain, Multinomial):
+        raise ValueError(
+            "information criteria need degrees of freedom, which are for one output, and Multinomial has one for each "
+            "class; use Logistic for two classes, or choose the strength by cross-validation"
+        )
     else:
         raise ValueError(
             f"{type(plain).__name__} has no likelihood without further parameters; information criteria are for "
             "Squared, Logistic, Poisson and Cox"
         )
-    df = degrees_of_freedom(solution)
+    df = degrees_at(solution)
     p, s = theta.shape[0], int(np.count_nonzero(theta))
     bic = deviance + float(np.log(n)) * df
     choices = float(gammaln(p + 1) - gammaln(s + 1) - gammaln(p - s + 1))

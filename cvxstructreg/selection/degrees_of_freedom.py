@@ -13,6 +13,9 @@ from cvxstructreg.core.solution import Solution
 from cvxstructreg.forms.normal_form import Piece
 from cvxstructreg.forms.row_selection import Selection
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.runtime.quiet import warn
+from cvxstructreg.solvers import InaccurateWarning
+from cvxstructreg.solvers.driver import no_minimiser_in_words
 
 #: Norms of blocks below this part of the largest count as zero.
 ZERO = 1e-8
@@ -30,7 +33,8 @@ def degrees_of_freedom(fitted: Any) -> float:
     Parameters
     ----------
     fitted : Solution, or fitted estimator
-        Solve to a small tolerance, such as ``tol=1e-10``: the curvature of groups is that of the weights returned.
+        Solve to a small tolerance, such as ``tol=1e-10``: the curvature of groups is that of the weights returned. A
+        problem without minimiser is refused, and a solution that is not within its tolerance gives a warning.
         The loss must have second derivatives, and the penalties must be quadratic, absolute values, bounds, or norms of
         linear maps (groups, differences). One output.
 
@@ -46,7 +50,11 @@ def degrees_of_freedom(fitted: Any) -> float:
     >>> round(degrees_of_freedom(ridge.solve()), 6)  # 4 / (1 + 2 * 0.5)
     2.0
     """
-    solution = solution_of(fitted)
+    return degrees_at(solution_of(fitted))
+
+
+def degrees_at(solution: Solution) -> float:
+    """The degrees of freedom of a solution that :func:`solution_of` has accepted."""
     problem = solution.problem
     _check(problem)
     theta, b = problem.shaped(solution.coef, solution.intercept)
@@ -64,7 +72,24 @@ def degrees_of_freedom(fitted: Any) -> float:
 
 
 def solution_of(fitted: Any) -> Solution:
-    """Return the solution of a fitted estimator, or the solution itself."""
+    """Return the solution of a fitted estimator, or the solution itself; warn if it is not within its tolerance."""
+    solution = _given(fitted)
+    if solution.status == "no_minimiser":
+        raise ValueError(
+            f"the problem has {no_minimiser_in_words(solution)}, so that its degrees of freedom and criteria mean "
+            "nothing. Compare only models with a minimiser: add a penalty such as 0.01 * Ridge(), or leave this one out"
+        )
+    if solution.status not in ("optimal", "stationary"):
+        warn(
+            f"degrees of freedom and criteria are those of an optimum, but this solution has status "
+            f"{solution.status!r}: {solution.certificate}. Solve with more iterations or time",
+            InaccurateWarning,
+            stacklevel=3,
+        )
+    return solution
+
+
+def _given(fitted: Any) -> Solution:
     if isinstance(fitted, Solution):
         return fitted
     last = fitted[-1] if hasattr(fitted, "steps") else fitted

@@ -11,6 +11,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from cvxstructreg.certificates.null_point import null_point
+from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.core.solution import Record, Solution
 from cvxstructreg.numerics.arrays import Array
@@ -27,6 +28,9 @@ from cvxstructreg.solvers.polish import polished
 from cvxstructreg.solvers.row_blocks import in_memory
 from cvxstructreg.solvers.run import Run
 from cvxstructreg.solvers.solver import Solver
+
+#: What gives a problem without minimiser one.
+ADD_PENALTY = "Add bounds, or a penalty such as 0.01 * Ridge()"
 
 
 class NoMinimiserWarning(InaccurateWarning):
@@ -73,15 +77,15 @@ def solve(
         run = Run(problem, choice, solver == "auto", tol, max_iter, verbose, callback, passes, saved)
         if warm_start is None and saved is not None:
             warm_start = saved.load()
-        solution, reason = run.solve(_start(problem, chosen, warm_start), options)
+        solution = run.solve(_start(problem, chosen, warm_start), options)
         if polish:
             solution = polished(solution, tol, options.get("cvxpy_solver", "CLARABEL"))
     if solution.status == "no_minimiser":
-        _warn_of_no_minimiser(solution, reason)
+        warn(f"the problem has {no_minimiser_in_words(solution)}. {ADD_PENALTY}", NoMinimiserWarning, stacklevel=3)
     elif solution.status not in ("optimal", "stationary"):
         warn(
             f"{solution.solver} ended with status {solution.status!r} after {solution.n_iter} iterations: "
-            f"{solution.certificate}, tolerance {tol:g}{_reasons(solution, reason)}",
+            f"{solution.certificate}, tolerance {tol:g}{_reasons(solution)}",
             InaccurateWarning,
             stacklevel=3,
         )
@@ -98,19 +102,25 @@ def _in_memory(problem: Problem, passes: Passes, *how: Any) -> Solution:
     return replace(found, problem=problem, certificate=certificate, n_passes=passes.count)
 
 
-def _warn_of_no_minimiser(solution: Solution, along: str) -> None:
-    warn(
-        f"the problem has no minimiser: the direction of {along} separates the classes, and no penalty grows along it. "
-        f"The weights diverge; those returned are one point on the way ({solution.certificate}). Add bounds, or a "
-        "penalty such as 0.01 * Ridge()",
-        NoMinimiserWarning,
-        stacklevel=4,
+def no_minimiser_in_words(solution: Solution) -> str:
+    """What a solution without minimiser is: along which direction what decreases, in the words of the loss."""
+    losses = [term.atom for term in solution.problem.terms if isinstance(term.atom, Loss)]
+    along = f"the direction of {solution.reason}"
+    if all(hasattr(loss, "classes") for loss in losses):
+        what = f"{along} separates the classes"
+    elif all(loss.couples_rows for loss in losses):
+        what = f"{along} ranks every event first among the rows at risk"
+    else:
+        what = f"the loss falls forever along {along}"
+    return (
+        f"no minimiser: {what}, and no penalty grows along it. The weights diverge; those returned are one point on "
+        f"the way ({solution.certificate})"
     )
 
 
-def _reasons(solution: Solution, last: str) -> str:
+def _reasons(solution: Solution) -> str:
     """Why no solver reached the tolerance."""
-    reasons = [record.switch for record in solution.switches] + [last]
+    reasons = [record.switch for record in solution.switches] + [solution.reason]
     return f" ({'; '.join(reason for reason in reasons if reason)})"
 
 

@@ -99,19 +99,13 @@ class Run:
         self.escape: Escape | None = None
         self.began, self.compiled = deadline.clock(), compiling.seconds()
 
-    def solve(self, start: Iterate, options: dict[str, Any]) -> tuple[Solution, str]:
-        """Run the solvers and certify the best point.
-
-        Returns the solution and the reason why it is no better. If there is no minimiser, the reason is the direction
-        along which the objective decreases forever.
-        """
+    def solve(self, start: Iterate, options: dict[str, Any]) -> Solution:
+        """Run the solvers and certify the best point."""
         self.start = Found(start, self.first)
         if self.verbose and self.auto:
             print(self.choice.reason)
         end = self._try_solvers(options)
-        solution = self._solution(end)
-        along = "" if self.escape is None else self.escape.in_words(self.problem.feature_names)
-        return solution, along or end.reason
+        return self._solution(end)
 
     def _try_solvers(self, options: dict[str, Any]) -> End:
         """Run each solver once until one reaches the tolerance; if none does, resume those that stalled."""
@@ -330,7 +324,12 @@ class Run:
             dual=dual_points(self.problem, self.prover or self.best),
             n_passes=self.passes.count,
             solver_choice=self._choice_in_words(),
+            reason="" if status in ("optimal", "stationary") else self._reason(end),
         )
+
+    def _reason(self, end: End) -> str:
+        """Why the solution is no better: the direction along which the objective decreases, or the end of a solver."""
+        return end.reason if self.escape is None else self.escape.in_words(self.problem.feature_names)
 
     def _choice_in_words(self) -> str:
         """Why the first solver was taken, and why others took over."""

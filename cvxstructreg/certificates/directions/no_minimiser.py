@@ -4,18 +4,23 @@ The logistic and the multinomial loss approach their infimum without reaching it
 the classes if, on every row, the score of the true class loses against no other class, and gains on some row. If no
 penalty grows along such a direction, the objective has an infimum but no minimiser, and the weights diverge.
 
-A linear program over the directions without penalty finds such a direction.
+A linear program over the directions without penalty finds such a direction. On large data the last point is tried
+first, since it diverges along one, and single features. If there are more directions than rows, the program is one for
+the scores (``fewer_rows``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
+from cvxstructreg.certificates.directions.fewer_rows import by_rows
 from cvxstructreg.certificates.directions.free_directions import unpenalised, visible
+from cvxstructreg.certificates.directions.gains import falls_along, gains_of, grows, most_gain
 from cvxstructreg.certificates.row_sums.kept_dual import kept_rows, largest_kept
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.forms.normal_form import NormalForm
@@ -27,9 +32,8 @@ if TYPE_CHECKING:
 
 #: The linear program is always solved up to SMALL entries, and beyond only if some score is at least LARGE_SCORE.
 SMALL, LARGE_SCORE = 200_000, 8.0
-#: The smallest gain that counts, if all coordinates of the direction are at most one, and the largest loss, relative to
-#: the gain, that is round-off.
-LEAST_GAIN, ROUND_OFF = 1e-6, 1e-9
+#: The most entries of a linear program for the scores, and of the gains of single features.
+MOST_ENTRIES, MOST_SINGLE = 1_000_000, 5_000_000
 #: The number of features that a message names.
 SHOWN = 3
 
@@ -69,12 +73,59 @@ def escape(problem: Problem, theta: Array, b: Array) -> Escape | None:
     if not falls or parts.score_forms or parts.function_forms or parts.function_norm is not None:
         return None
     free = _unpenalised(parts)
-    if free is None or free.shape[1] == 0:
+    if free is None or free.size == 0 or not free.any():
         return _by_intercept(parts)
-    if parts.model.n_rows * free.shape[1] > SMALL and _largest_score(parts, theta, b) < LARGE_SCORE:
-        return None
+    if free.ndim == 1:
+        return _by_intercept(parts) or _among_many(parts, free, theta, b)
+    if parts.model.n_rows * free.shape[1] > SMALL:
+        found = _last_point(parts, free @ (free.T @ theta), b)
+        found = found or _one_feature(parts, free)
+        if found is not None or _largest_score(parts, theta, b) < LARGE_SCORE:
+            return found
     found = _separating(parts, free)
-    return None if found is None or _grows(parts, found.theta) else found
+    if found is None or parts.model.row_blocks is not None:  # scores stay where the blocks are
+        return None if found is None or grows(parts, found.theta) else found
+    return found if falls_along(parts, found.theta, found.b) else None
+
+
+def _among_many(parts: NormalForm, free: NDArray[np.bool_], theta: Array, b: Array) -> Escape | None:
+    """A direction of more free weights than a linear program can have."""
+    found = _last_point(parts, np.where(free[:, None], theta, 0.0), b)
+    if found is not None or parts.model.row_blocks is not None:
+        return found
+    part = parts.separable
+    if part is not None and part.bounded:  # the smallest weights with some scores know nothing of bounds
+        bounded = np.isfinite(part.lower) | np.isfinite(part.upper)
+        free = free & ~np.broadcast_to(bounded, parts.shape).any(axis=1)
+    is_far = _largest_score(parts, theta, b) >= LARGE_SCORE
+    direction = by_rows(parts, free, MOST_ENTRIES if is_far else SMALL)
+    return Escape(*direction) if direction is not None and falls_along(parts, *direction) else None
+
+
+def _one_feature(parts: NormalForm, free: Array) -> Escape | None:
+    """A direction of the basis along which the loss falls by itself, such as a rare feature of one class only."""
+    k = parts.n_outputs
+    if parts.model.row_blocks is not None or parts.model.n_rows * free.shape[1] * k**2 > MOST_SINGLE:
+        return None
+    columns, free = visible(parts, free)
+    if not columns.shape[1]:
+        return None
+    gains = gains_of(parts, columns)
+    lowest, highest = to_dense(gains.min(axis=0)).ravel(), to_dense(gains.max(axis=0)).ravel()
+    signs = np.where((lowest >= 0) & (highest > 0), 1.0, np.where((highest <= 0) & (lowest < 0), -1.0, 0.0))
+    for number in np.flatnonzero(signs):
+        theta = np.zeros(parts.shape)
+        theta[:, number % k] = signs[number] * free[:, number // k]
+        if falls_along(parts, theta, np.zeros(k)):
+            return Escape(theta, np.zeros(k))
+    return None
+
+
+def _last_point(parts: NormalForm, theta: Array, b: Array) -> Escape | None:
+    """The part of the last point in the directions without penalty, if the loss falls along it."""
+    if parts.model.row_blocks is not None or not theta.any():
+        return None
+    return Escape(theta, b) if falls_along(parts, theta, b) else None
 
 
 def _largest_score(parts: NormalForm, theta: Array, b: Array) -> float:
@@ -104,14 +155,11 @@ def _is_two_sided(parts: NormalForm) -> bool:
     )
 
 
-def _grows(parts: NormalForm, theta: Array) -> bool:
-    """Whether some term on the weights grows along a direction, since the basis is unpenalised only up to round-off."""
-    by_form = any(scaled.form.sees(theta) for scaled in parts.weight_forms)
-    return by_form or any(piece.sees(theta) for piece in parts.weight_pieces)
+def _unpenalised(parts: NormalForm) -> Any:
+    """A basis (d x q) of the directions that no quadratic term, L1 term or piece penalises; None if there are none.
 
-
-def _unpenalised(parts: NormalForm) -> Array | None:
-    """A basis (d x q) of the directions that no quadratic term, L1 term or piece penalises; None if too large."""
+    If the basis would be large, whether each weight is free by itself (d).
+    """
     if parts.all_penalised:
         return None
     d = parts.model.n_weights
@@ -122,9 +170,10 @@ def _unpenalised(parts: NormalForm) -> Array | None:
         return None
     if d <= DENSE_LIMIT and (parts.weight_forms or parts.piece_diagonal is None):
         return unpenalised(parts, held)
-    free = np.flatnonzero(~(held | (parts.coverage_diagonal > 0)))
+    alone = ~(held | (parts.coverage_diagonal > 0))
+    free = np.flatnonzero(alone)
     if free.size > DENSE_LIMIT:
-        return None
+        return np.asarray(alone)
     basis = np.zeros((d, free.size))
     basis[free, np.arange(free.size)] = 1.0
     return basis
@@ -132,8 +181,6 @@ def _unpenalised(parts: NormalForm) -> Array | None:
 
 def _separating(parts: NormalForm, free: Array) -> Escape | None:
     """The direction with the largest total gain whose coordinates are at most one, by a linear program."""
-    from scipy.optimize import linprog  # rarely needed, and slow to import
-
     k = parts.n_outputs
     columns, free = visible(parts, free)
     q = free.shape[1]
@@ -143,18 +190,12 @@ def _separating(parts: NormalForm, free: Array) -> Escape | None:
     columns, free = columns / norms, free / norms
     if parts.model.intercept:
         columns = np.column_stack([columns, np.ones(len(columns))])
-    pairs = [(piece.atom, piece.forward(columns)) for piece in parts.score_pieces]
-    gains = sp.vstack([sp.csr_array(loss.gains(rows)) for loss, rows in pairs if isinstance(loss, Loss)], format="csr")
+    gains = gains_of(parts, columns)
     bounds, sides = _inside_bounds(parts, free, columns.shape[1] * k)
-    constraints = sp.vstack([-gains, *bounds], format="csr") if bounds else -gains
-    cost = -np.asarray(gains.sum(axis=0)).ravel()
-    found = linprog(cost, A_ub=constraints, b_ub=np.zeros(constraints.shape[0]), bounds=sides)
-    if found.x is None:
+    found = most_gain(gains, bounds, sides)
+    if found is None:
         return None
-    gain = gains @ found.x
-    if gain.max(initial=0.0) < LEAST_GAIN or gain.min() < -ROUND_OFF * gain.max():
-        return None
-    direction = found.x.reshape(columns.shape[1], k)
+    direction = found.reshape(columns.shape[1], k)
     return Escape(free @ direction[:q], direction[q] if parts.model.intercept else np.zeros(k))
 
 
