@@ -135,7 +135,11 @@ class LinearEstimator(StructuredEstimator):
         return data, problems
 
     def _structure(self, given: Any, carried: Any, columns: Columns) -> Any:
-        """Return the structure given to the estimator, or else the one that X carries (see ``TextStructure``)."""
+        """Return the structure given to the estimator, or else the one that X carries (see ``TextStructure``).
+
+        A carried graph is symmetrised if the estimator needs an undirected one: it was learned in a pipeline, where
+        the user cannot do so.
+        """
         if given is not None or carried is None:
             return given
         wanted = Groups if self._structure_name == "groups" else Graph
@@ -144,7 +148,7 @@ class LinearEstimator(StructuredEstimator):
             raise TypeError(
                 f"X comes with a {type(carried).__name__}, but {name} needs a {other}: TextStructure({other}=)"
             )
-        return carried
+        return carried.symmetrized() if self._needs_undirected and isinstance(carried, Graph) else carried
 
     def _problems(self, data: TrainingData) -> list[Problem]:
         model = Linear(data.X, intercept=self._has_intercept())
