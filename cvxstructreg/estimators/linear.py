@@ -175,8 +175,8 @@ class LinearEstimator(StructuredEstimator):
         """Solve for decreasing multiples of the sparsifying strengths, each warm-started from the previous solution.
 
         The estimator is not fitted. Its strengths are multiplied by ``strengths``; by default by ``n_points`` numbers
-        from :func:`cvxstructreg.paths.lambda_max` down to ``smallest`` times it. With one problem for each class, there
-        is one path for each class. ``structure`` is a graph, groups or penalty to use instead of the parameter. Other
+        from the largest one, as in :func:`cvxstructreg.path`, down to ``smallest`` times it. With one problem for each
+        class, there is one path for each class. ``structure`` is a graph, groups or penalty to use instead of the parameter. Other
         columns that ``fit`` takes, such as ``offset``, are passed by name.
 
         Examples
