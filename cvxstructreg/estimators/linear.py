@@ -176,8 +176,8 @@ class LinearEstimator(StructuredEstimator):
 
         The estimator is not fitted. Its strengths are multiplied by ``strengths``; by default by ``n_points`` numbers
         from the largest one, as in :func:`cvxstructreg.path`, down to ``smallest`` times it. With one problem for each
-        class, there is one path for each class. ``structure`` is a graph, groups or penalty to use instead of the parameter. Other
-        columns that ``fit`` takes, such as ``offset``, are passed by name.
+        class, there is one path for each class. ``structure`` is a graph, groups or penalty to use instead of the
+        parameter. Other columns that ``fit`` takes, such as ``offset``, are passed by name.
 
         Examples
         --------
