@@ -226,6 +226,9 @@ def test_a_path_without_a_start_names_the_remedy():
     model, data_term = loss("absolute")
     with pytest.raises(ValueError, match=r"beside bounds.*add csr.L1\(\).*give strengths="):
         path(csr.Problem(model, data_term + csr.TrendFilter(2) + csr.NonNegative()))
+    mixed = csr.Problem(model, data_term + csr.TrendFilter(2) + csr.L1([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
+    with pytest.raises(ValueError, match=r"not smooth.*scale it too"):
+        path(mixed, terms=[1])
     X, y = data()
     with pytest.raises(ValueError, match="only bounds act on the weights"):
         csr.StructuredRegressor(csr.NonNegative()).path(X, y)

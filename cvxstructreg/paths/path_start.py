@@ -56,9 +56,10 @@ def largest_strength(problem: Problem, numbers: tuple[int, ...]) -> float:
 
 
 def has_maps(problem: Problem) -> bool:
-    """Whether a term is a norm of differences or other combinations of weights."""
+    """Whether a term is a norm of differences or other combinations of weights, and no L1 is on all single weights."""
     parts = as_linear(problem).normal_form
-    return bool(parts.weight_pieces) and parts.piece_diagonal is None
+    single = parts.separable is not None and bool(np.all(parts.separable.weights > 0))
+    return bool(parts.weight_pieces) and parts.piece_diagonal is None and not single
 
 
 def zero_strength(problem: Problem, numbers: tuple[int, ...]) -> float:
@@ -80,6 +81,7 @@ def zero_strength(problem: Problem, numbers: tuple[int, ...]) -> float:
     unseen = _unseen(problem, chosen)
     downhill = -_gradient_of_fit(problem, unseen)
     if unseen.size:
+        _require_smooth_others(problem, numbers)
         downhill -= unseen @ (unseen.T @ downhill)  # zero up to round-off, which Omega would not hold
     above = ABOVE if unseen.size and not problem.normal_form.scores_are_smooth else 0.0
     return (1.0 + above) * gauge(downhill, chosen, len(numbers)) if np.any(downhill) else 0.0
@@ -98,6 +100,13 @@ def _unseen(problem: Problem, chosen: Objective) -> Array:
             "is not known; add csr.L1() to the penalty, or give strengths="
         )
     return found
+
+
+def _require_smooth_others(problem: Problem, numbers: tuple[int, ...]) -> None:
+    for number, term in enumerate(problem.terms):
+        scaled = number in numbers or term.is_constraint or term.scale == 0
+        if term.target == "weights" and not scaled and not is_smooth(problem, term):
+            raise ValueError(f"{term!r} is not smooth, so the fit beside the path is not known; scale it too")
 
 
 def _gradient_of_fit(problem: Problem, basis: Array) -> Array:
