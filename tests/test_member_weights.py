@@ -3,7 +3,9 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from penalty_problems import LOSSES, require_proof_and_reference, small_problem
 
 import cvxstructreg as csr
@@ -117,3 +119,39 @@ def test_an_estimator_keeps_the_member_weights_of_renamed_columns():
 def test_bad_input_is_refused_with_a_remedy(make, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make()
+
+
+def test_numbers_in_a_matrix_or_a_mapping_of_features_are_member_weights():
+    memberships = sp.csr_matrix([[1.0, 0.5, 0.0, 0.0], [0.0, 0.5, 1.0, 1.0]])
+    wanted = csr.GroupLasso(csr.Groups.from_memberships(memberships))
+    assert csr.GroupLasso(memberships)(np.ones(4)) == pytest.approx(wanted(np.ones(4)), rel=1e-12)
+    assert csr.GroupLasso([{0: 1.0, 1: 0.5}, {1: 0.5, 2: 1.0, 3: 1.0}])(np.ones(4)) == wanted(np.ones(4))
+    assert csr.GroupLasso(sp.csr_array([[1, 1, 0], [0, 0, 1]])).groups.member_weights is None
+    assert csr.Groups([{"a": 2.0}, ["b", "c"]], feature_names=list("abc")).member_weights.tolist() == [2.0, 1.0, 1.0]
+    words = csr.groups.named_groups({"sky": {"star": 0.5, "salt": 3.0, "moon": 2.0}}, ["moon", "star"])
+    assert words.member_weights.tolist() == [2.0, 0.5] and words[0].tolist() == [0, 1]
+    with pytest.raises(ValueError, match="leave out member_weights="):
+        csr.Groups([{0: 1.0}], member_weights=[[1.0]])
+    with pytest.raises(ValueError, match="does not support member weights"):
+        csr.LatentGroupLasso(memberships)
+    with pytest.raises(TypeError, match=r"Groups\.from_memberships"):
+        csr.GroupLasso(memberships.toarray())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"p": {"a": 1.0, "b": 0.5}, "q": ["c"]},
+        [{"b": 0.5, "a": 1.0}, {"c": 1}],
+        {"p": {0: 1.0, 1: 0.5}, "q": [2]},
+        sp.csr_array([[1.0, 0.5, 0.0], [0.0, 0.0, 1.0]]),
+    ],
+)
+def test_estimators_keep_the_member_weights_of_every_form(given):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc"))
+    model = csr.GroupLassoRegressor(given, lam_group=2.0).fit(X, X["a"] + X["b"])
+    assert model.groups_.member_weights.tolist() == [1.0, 0.5, 1.0]
+    wanted = csr.Groups([[0, 1], [2]], member_weights=[[1.0, 0.5], [1.0]])
+    same = csr.GroupLassoRegressor(wanted, lam_group=2.0).fit(X.to_numpy(), X["a"] + X["b"])
+    np.testing.assert_allclose(model.coef_, same.coef_, atol=1e-4)

@@ -174,3 +174,61 @@ def test_starts_lie_on_the_line_through_the_last_two_points():
 )
 def test_how_far_ahead_the_next_strength_is(strengths, ahead):
     assert warm_path._step_ratio(np.array(strengths, dtype=float)) == pytest.approx(ahead)
+
+
+CHAIN = csr.Graph.from_edges([(i, i + 1) for i in range(5)], n_nodes=6)
+DIFFERENCES = {
+    "trend filter": csr.TrendFilter(2),
+    "fused lasso": csr.FusedLasso(CHAIN),
+    "total variation": csr.TotalVariation(6),
+    "groups": csr.GroupLasso(csr.Groups([[0, 1], [1, 2]], n_features=6)),
+    "invertible map": csr.compose(csr.L1(), sp.csr_array(np.eye(6) + np.eye(6, k=1))),
+}
+HELD = {
+    "huber differences": csr.HuberDifferences(CHAIN),
+    "huber": csr.HuberPenalty(),
+    "laplacian": csr.Laplacian(CHAIN),
+    "exclusive": csr.ExclusiveLasso(csr.Groups([[0, 1, 2], [3, 4, 5]])),
+    "ridge with bounds": csr.Ridge() + csr.NonNegative(),
+}
+
+
+def loss(name):
+    X = np.random.default_rng(0).normal(size=(60, 6))
+    y = X[:, 0] + X[:, 1] + 0.4 * np.random.default_rng(1).normal(size=60)
+    made = {"squared": csr.Squared, "absolute": csr.Absolute, "quantile": csr.Quantile, "huber": csr.Huber}
+    return csr.Linear(X), made[name](y) if name in made else csr.Poisson(np.round(np.exp(y)))
+
+
+@pytest.mark.parametrize("name", ["squared", "absolute", "quantile", "poisson"])
+@pytest.mark.parametrize("penalty", sorted(DIFFERENCES))
+def test_a_path_starts_where_the_penalty_vanishes_also_beside_weights_it_does_not_see(name, penalty):
+    model, data_term = loss(name)
+    points = path(csr.Problem(model, data_term + DIFFERENCES[penalty]), n_points=5)
+    assert points.gaps.max() <= 1e-6
+    assert DIFFERENCES[penalty](points[0].coef) < 1e-4
+    later = path(csr.Problem(model, data_term + DIFFERENCES[penalty]), strengths=[0.5 * points.strengths[0]])
+    assert DIFFERENCES[penalty](later[0].coef) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["squared", "huber", "absolute", "quantile", "poisson"])
+@pytest.mark.parametrize("penalty", sorted(HELD))
+def test_a_path_of_terms_that_make_no_weights_zero_starts_with_a_weak_model(name, penalty):
+    model, data_term = loss(name)
+    problem = csr.Problem(model, data_term + HELD[penalty])
+    points = path(problem, n_points=4, smallest=1e-4, terms=[1])
+    assert points.gaps.max() <= 1e-6
+    spread = [float(np.ptp(point.coef)) for point in (points[0], points[-1])]
+    assert spread[0] < 0.15 * spread[1]
+
+
+def test_a_path_without_a_start_names_the_remedy():
+    model, data_term = loss("absolute")
+    with pytest.raises(ValueError, match=r"beside bounds.*add csr.L1\(\).*give strengths="):
+        path(csr.Problem(model, data_term + csr.TrendFilter(2) + csr.NonNegative()))
+    mixed = csr.Problem(model, data_term + csr.TrendFilter(2) + csr.L1([1.0, 0.0, 0.0, 0.0, 0.0, 0.0]))
+    with pytest.raises(ValueError, match=r"not smooth.*scale it too"):
+        path(mixed, terms=[1])
+    X, y = data()
+    with pytest.raises(ValueError, match="only bounds act on the weights"):
+        csr.StructuredRegressor(csr.NonNegative()).path(X, y)

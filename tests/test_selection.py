@@ -171,3 +171,26 @@ def test_features_of_all_folds():
     assert {"x0", "x1"} <= set(found.in_all) and found.n_folds == 4
     assert all(1 <= count <= 4 for count in found.counts.values())
     assert "in all 4 folds" in repr(found)
+
+
+def test_arguments_of_fit_for_each_row_are_cut_like_the_data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    noise = np.arange(60) % 2 == 1
+    y = np.where(noise, rng.normal(size=60), 3.0 * X[:, 0])
+    names, weights = ["a", "b", "c", "d"], np.where(noise, 0.0, 1.0)
+    lasso = csr.StructuredRegressor(5.0 * csr.L1())
+    found = stability(lasso, X, y, 5, random_state=0, sample_weight=weights, feature_names=names)
+    assert found.selected == ["a"] and set(found.frequencies) <= set(names)
+    for form in (weights, list(weights), pd.Series(weights)):
+        assert across_folds(lasso, X, y, cv=3, sample_weight=form, feature_names=names).counts == {"a": 3}
+    pipe = make_pipeline(StandardScaler(), lasso)
+    assert across_folds(pipe, X, y, cv=3, structuredregressor__sample_weight=weights).counts == {"x0": 3}
+    times = np.column_stack([rng.exponential(np.exp(-2.0 * X[:, 0])), np.ones(60)])
+    cox = csr.StructuredRegressor(3.0 * csr.L1(), loss="cox")
+    assert "x0" in stability(cox, X, times, 3, random_state=0, strata=np.arange(60) % 2).selected
+    weak = csr.StructuredRegressor(1e-3 * csr.L1())
+    square = stability(weak, X[:4], y[:4], 1, random_state=0, feature_names=names)  # as many columns as rows
+    assert set(square.frequencies) <= set(names)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        stability(lasso, X, y, 1, sample_weight=weights[:-1])

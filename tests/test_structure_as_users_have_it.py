@@ -141,3 +141,22 @@ def test_the_joint_multinomial_laplacian_elastic_net():
     assert abs(reference.objective - joint.objective_) <= reference.certificate.gap + joint.certificate_.gap + 1e-9
     with pytest.raises(ValueError, match="multi_class must be"):
         csr.LaplacianElasticNetClassifier(multi_class="ovr").fit(X, labels)
+
+
+def test_generic_estimators_warn_of_features_that_nothing_penalises():
+    pair = csr.GroupLasso([["age", "height"]])
+    with pytest.warns(csr.UngroupedWarning, match=r"3 of 5 features are in no group.*csr.L1\(\)"):
+        csr.StructuredRegressor(pair).fit(X, Y)
+    graph = csr.Laplacian([("pulse", "weight"), ("weight", NAMES[4])])
+    for penalty in (pair + csr.L1(), pair + csr.Ridge(), pair + graph, csr.FusedLasso(EDGES)):  # no warning
+        csr.StructuredRegressor(penalty).fit(X, Y)
+    with pytest.warns(csr.UngroupedWarning, match="1 of 5 features"):
+        csr.StructuredRegressor(pair + csr.Laplacian([("pulse", "weight")])).fit(X, Y)
+
+
+@pytest.mark.parametrize("empty", [[], (), {}])
+def test_an_empty_graph_names_the_remedy(empty):
+    with pytest.raises(ValueError, match=r"got an empty \w+.*from_edges\(\[\], n_nodes=d\), or leave the graph out"):
+        csr.LaplacianElasticNetClassifier(empty).fit(X, LABELS)
+    with pytest.raises(ValueError, match="Laplacian needs a graph, got an empty"):
+        csr.Laplacian(empty)

@@ -56,17 +56,23 @@ def test_groups_of_words_are_learned_in_each_fold(kind):
 )
 def test_graphs_of_words(model):
     text = csr.TextStructure(TfidfVectorizer(min_df=3), graph=CooccurrenceGraph(n_neighbors=3))
-    if isinstance(model, csr.LaplacianElasticNetClassifier):
-        text.fit(DOCUMENTS)
-        text = csr.TextStructure(TfidfVectorizer(min_df=3), graph=text.structure_.symmetrized())
-        model.set_params(missing="ignore")
-    elif isinstance(model, csr.FeatureNetworkClassifierCV):
+    if isinstance(model, csr.FeatureNetworkClassifierCV):
         model.set_params(n_strengths=4, cv=3)
     pipe = make_pipeline(text, model)
     assert cross_val_score(pipe, DOCUMENTS, Y, cv=3, error_score="raise").mean() > 0.8
     pipe.fit(DOCUMENTS, Y)
     assert pipe[-1].graph_.n_edges > 10
     assert pipe[-1].graph_.names == tuple(pipe[0].get_feature_names_out())
+
+
+def test_a_graph_that_x_carries_is_symmetrised_for_estimators_and_by_the_user_for_functions():
+    text = csr.TextStructure(CountVectorizer(min_df=3), graph=CooccurrenceGraph())
+    pipe = make_pipeline(text, csr.LaplacianElasticNetClassifier()).fit(DOCUMENTS, Y)
+    assert pipe[0].structure_.is_directed and not pipe[-1].graph_.is_directed
+    direct = csr.LaplacianElasticNetClassifier(CooccurrenceGraph()).fit(pipe[0].transform(DOCUMENTS), Y)
+    np.testing.assert_allclose(direct.coef_, pipe[-1].coef_, atol=1e-6)
+    penalty = lambda names, graph: csr.Laplacian(graph.symmetrized()) + csr.L1()  # noqa: E731
+    assert make_pipeline(text, csr.StructuredClassifier(penalty)).fit(DOCUMENTS, Y).score(DOCUMENTS, Y) > 0.8
 
 
 def test_parameters_of_the_vectorizer_and_of_the_builder_can_be_tuned():

@@ -211,3 +211,9 @@ def test_processes_share_large_data_from_disk(form):
     tasks = [folds.Task(None, data, (np.arange(2000), np.arange(2000, 3000)), np.ones(2)) for _ in range(4)]
     found = joblib.Parallel(n_jobs=2)(joblib.delayed(maps)(task) for task in tasks)
     assert found == [[True] * len(found[0])] * 4
+
+
+@pytest.mark.parametrize("penalty", [csr.L1(), None, csr.L1() + csr.NonNegative()])
+def test_ratios_of_a_penalty_of_one_term_are_refused(penalty):
+    with pytest.raises(ValueError, match="only one that can be multiplied; leave out ratios"):
+        csr.StructuredRegressorCV(penalty, ratios=[0.0, 1.0]).fit(*data(True))

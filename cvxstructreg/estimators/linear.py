@@ -134,7 +134,11 @@ class LinearEstimator(StructuredEstimator):
         return data, problems
 
     def _structure(self, given: Any, carried: Any, columns: Columns) -> Any:
-        """Return the structure given to the estimator, or else the one that X carries (see ``TextStructure``)."""
+        """Return the structure given to the estimator, or else the one that X carries (see ``TextStructure``).
+
+        A carried graph is symmetrised if the estimator needs an undirected one: it was learned in a pipeline, where
+        the user cannot do so.
+        """
         if given is not None or carried is None:
             return given
         wanted = Groups if self._structure_name == "groups" else Graph
@@ -143,7 +147,7 @@ class LinearEstimator(StructuredEstimator):
             raise TypeError(
                 f"X comes with a {type(carried).__name__}, but {name} needs a {other}: TextStructure({other}=)"
             )
-        return carried
+        return carried.symmetrized() if self._needs_undirected and isinstance(carried, Graph) else carried
 
     def _problems(self, data: TrainingData) -> list[Problem]:
         model = Linear(data.X, intercept=self._has_intercept())
@@ -170,9 +174,9 @@ class LinearEstimator(StructuredEstimator):
         """Solve for decreasing multiples of the sparsifying strengths, each warm-started from the previous solution.
 
         The estimator is not fitted. Its strengths are multiplied by ``strengths``; by default by ``n_points`` numbers
-        from :func:`cvxstructreg.paths.lambda_max` down to ``smallest`` times it. With one problem for each class, there
-        is one path for each class. ``structure`` is a graph, groups or penalty to use instead of the parameter. Other
-        columns that ``fit`` takes, such as ``offset``, are passed by name.
+        from the largest one, as in :func:`cvxstructreg.path`, down to ``smallest`` times it. With one problem for each
+        class, there is one path for each class. ``structure`` is a graph, groups or penalty to use instead of the
+        parameter. Other columns that ``fit`` takes, such as ``offset``, are passed by name.
 
         Examples
         --------

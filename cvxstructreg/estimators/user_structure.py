@@ -13,6 +13,7 @@ from cvxstructreg.graphs.builders.pathways import pathway_graph, read_gmt
 from cvxstructreg.graphs.conversion import as_graph
 from cvxstructreg.groups import Groups
 from cvxstructreg.groups.conversion import as_groups
+from cvxstructreg.groups.weighted_members import split_weights
 
 GRAPH_FORMS = "a Graph, a square matrix, pairs of features, a data frame of edges, a networkx graph or a .gmt file"
 GROUP_FORMS = "a Groups, a list of lists, a dict of lists, a data frame (group, feature) or a .gmt file"
@@ -49,6 +50,8 @@ def given_graph(graph: Any, count: int, names: tuple[str, ...] | None) -> Graph 
 def given_groups(groups: Any, count: int, names: tuple[str, ...] | None) -> Groups:
     """Return Groups from any of its forms; their features are matched to the columns later.
 
+    A mapping from features to numbers, in place of a list, has member weights.
+
     Examples
     --------
     >>> given_groups({"sky": ["moon", "star"]}, 3, ("salt", "star", "moon")).feature_names
@@ -66,7 +69,10 @@ def given_groups(groups: Any, count: int, names: tuple[str, ...] | None) -> Grou
     if not isinstance(groups, Iterable):
         raise TypeError(f"groups must be {GROUP_FORMS}, got {type(groups).__name__}")
     given = list(groups.values() if isinstance(groups, Mapping) else groups)
-    lists = [group if isinstance(group, str) or not isinstance(group, Iterable) else list(group) for group in given]
+    as_given = (str, Mapping)
+    lists, member_weights = split_weights(
+        [list(group) if isinstance(group, Iterable) and not isinstance(group, as_given) else group for group in given]
+    )
     members = [member for group in lists if isinstance(group, list) for member in group]
     if members and all(isinstance(member, str) for member in members):
         if names is None:
@@ -75,8 +81,9 @@ def given_groups(groups: Any, count: int, names: tuple[str, ...] | None) -> Grou
             )
         if titles is None:
             _require_no_pairs(lists, set(names))
-        return Groups(lists, names=titles, feature_names=list(dict.fromkeys(members)))
-    return Groups(lists, n_features=count, names=titles, feature_names=names)
+        known = list(dict.fromkeys(members))
+        return Groups(lists, names=titles, feature_names=known, member_weights=member_weights)
+    return Groups(lists, n_features=count, names=titles, feature_names=names, member_weights=member_weights)
 
 
 def _require_no_pairs(lists: list[Any], columns: set[str]) -> None:

@@ -35,11 +35,16 @@ def as_graph(given: Any, owner: str, n_nodes: int | None = None) -> Graph:
     """
     if isinstance(given, Graph):
         return given
+    if isinstance(given, Mapping | list | tuple | set | frozenset) and not given:
+        raise ValueError(
+            f"{owner} needs a graph, got an empty {type(given).__name__}, which names no features; for d features "
+            "without edges pass Graph.from_edges([], n_nodes=d), or leave the graph out"
+        )
     if hasattr(given, "edges") and hasattr(given, "is_directed"):
         return from_networkx(given)
     if hasattr(given, "columns") and hasattr(given, "to_numpy"):
         return _from_table(given, n_nodes)
-    if isinstance(given, Mapping) and given:
+    if isinstance(given, Mapping):
         return _from_edges(_edges_of_mapping(given), n_nodes)
     if sparse.issparse(given) or _is_matrix(given):
         return Graph(given)

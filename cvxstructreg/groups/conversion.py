@@ -18,8 +18,9 @@ def as_groups(given: Any, owner: str) -> Groups:
     Parameters
     ----------
     given : Groups, sequence of sequences of indices, mapping from names to them, or matrix (groups x features)
-        The nonzero entries of a matrix, sparse or boolean, are the members of the groups. In lists, the last feature is
-        the largest index. Lists may also have names of features, for data with names.
+        The nonzero entries of a matrix, sparse or boolean, are the members of the groups, and numbers other than 1 are
+        member weights. In lists, the last feature is the largest index. Lists may also have names of features, for data
+        with names. A mapping from features to numbers, in place of a list, has member weights.
     owner : str
         Who needs the groups, for the message.
 
@@ -27,6 +28,8 @@ def as_groups(given: Any, owner: str) -> Groups:
     --------
     >>> as_groups({"first": [0, 1], "rest": [2, 3, 4]}, "GroupLasso").names
     ('first', 'rest')
+    >>> as_groups({"sky": {"moon": 1.0, "star": 0.5}}, "GroupLasso").member_weights.tolist()
+    [1.0, 0.5]
     """
     if isinstance(given, Groups):
         return given
@@ -34,13 +37,16 @@ def as_groups(given: Any, owner: str) -> Groups:
         return _from_lists(list(given.values()), [str(name) for name in given])
     is_mask = isinstance(given, np.ndarray) and given.ndim == 2 and given.dtype == bool
     if sparse.issparse(given) or is_mask:
-        matrix = sparse.csr_array(given)
-        matrix.eliminate_zeros()
-        return Groups.from_csr(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.shape[1])
+        return Groups.from_memberships(sparse.csr_array(given, dtype=float, copy=True))
     if isinstance(given, list | tuple) and all(
-        isinstance(group, list | tuple | set | range | np.ndarray) for group in given
+        isinstance(group, list | tuple | set | range | np.ndarray | Mapping) for group in given
     ):
         return _from_lists([sorted(group) if isinstance(group, set) else group for group in given])
+    if isinstance(given, np.ndarray) and given.ndim == 2:
+        raise TypeError(
+            f"{owner} needs Groups, got an array of {given.dtype} of shape {given.shape}; for memberships, groups x "
+            "features, pass Groups.from_memberships(array)"
+        )
     raise TypeError(f"{owner} needs Groups, got {type(given).__name__}; pass Groups(lists, n_features=d), or lists")
 
 

@@ -29,6 +29,7 @@ from cvxstructreg.core.checks import (
 )
 from cvxstructreg.groups.members import checked_member_weights, first_identical, flat_member_weights, member_arrays
 from cvxstructreg.groups.nesting import Nesting, nesting_of
+from cvxstructreg.groups.weighted_members import split_weights
 from cvxstructreg.numerics.block_norms import block_norms, row_squares
 from cvxstructreg.runtime.cards import card, named, table
 from cvxstructreg.runtime.lazy import cached_property
@@ -48,7 +49,7 @@ class Groups:
     Parameters
     ----------
     lists : sequence of sequences
-        Feature indices of each group, or feature names if `feature_names` is given.
+        Feature indices of each group, or names if `feature_names` is given, or mappings from them to member weights.
     n_features : int, optional
         By default the number of feature names, or the largest index plus one.
     weights : float, one per group, or function of the group sizes such as np.sqrt; optional
@@ -98,6 +99,7 @@ class Groups:
         member_weights: Iterable[Iterable[float]] | None = None,
     ):
         """Flatten and check the lists; see the class."""
+        lists, member_weights = split_weights(lists, member_weights)
         members = member_arrays(lists)
         feature_names = checked_names(feature_names, n_features, "feature")
         indptr = _starts([len(array) for array in members])

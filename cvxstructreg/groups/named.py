@@ -21,7 +21,8 @@ def named_groups(
     Parameters
     ----------
     members : mapping from the name of a group to the names of its features
-        Such as pathways: ``named_groups(read_gmt("sets.gmt"), genes)``.
+        Such as pathways: ``named_groups(read_gmt("sets.gmt"), genes)``. A mapping from features to numbers, in place of
+        a list, has member weights.
     vocabulary : fitted vectorizer, sequence of str or dict from name to column
         Names of the columns of X.
     weights : float, one per group that remains, or function of the sizes such as np.sqrt; optional
@@ -41,13 +42,15 @@ def named_groups(
         raise TypeError(f"members must be a mapping from name to features, not {kind}; for lists use Groups(lists)")
     names = vocabulary_names(vocabulary)
     finder = ColumnFinder(names, len(names), missing)
-    found: dict[str, list[int]] = {}
+    found: dict[str, dict[int, float]] = {}
     for title, features in members.items():
         if isinstance(features, str):
             raise TypeError(f"the members of {title!r} must be a list, not the single string {features!r}")
-        columns = finder.find(features, f"member of {title!r}")[0]
+        sizes = dict(features) if isinstance(features, Mapping) else dict.fromkeys(features, 1.0)
+        columns, unknown = finder.find(sizes, f"member of {title!r}")
+        known = [size for name, size in sizes.items() if name not in unknown]
         if len(columns) >= max(1, min_size):
-            found[str(title)] = sorted(set(columns.tolist()))
+            found[str(title)] = dict(zip(columns.tolist(), known, strict=True))
     if not found:
         raise ValueError("no group has a member in the vocabulary; do both use the same kind of names?")
     return Groups(list(found.values()), len(names), weights, list(found), names)

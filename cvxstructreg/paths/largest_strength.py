@@ -81,8 +81,7 @@ def _check(problem: Problem, numbers: tuple[int, ...]) -> None:
                 raise ValueError(
                     f"{term!r} has no kink at zero, so no strength makes weights zero; leave it out of terms="
                 )
-            is_sum = term.atom.can("parts")
-            if not all(_is_norm(part, unknown=not is_sum) for part in simple_parts(problem, term)):
+            if not is_sum_of_norms(problem, term):
                 raise ValueError(
                     f"{term!r} is not a norm, so the strength that makes weights zero has no formula; write the norm "
                     "as one term and the rest as another, or give strengths="
@@ -93,6 +92,12 @@ def _check(problem: Problem, numbers: tuple[int, ...]) -> None:
                 raise ValueError(f"{term!r} excludes zero weights, so no strength makes them zero; give strengths=")
         elif term.scale > 0 and not is_smooth(problem, term):
             raise ValueError(f"{term!r} is not smooth, so the gradient at zero weights is not unique; scale it too")
+
+
+def is_sum_of_norms(problem: Problem, term: Term) -> bool:
+    """Whether every part of the term is a norm, as far as is known."""
+    is_sum = term.atom.can("parts")
+    return all(_is_norm(part, unknown=not is_sum) for part in simple_parts(problem, term))
 
 
 def _is_norm(part: Term, unknown: bool) -> bool:

@@ -141,8 +141,10 @@ def path(
     problem : Problem
         At each point of the path, the scales of ``terms`` are multiplied by a strength.
     strengths : array, optional
-        The factors; by default ``n_points`` from :func:`lambda_max` down to ``smallest`` times it, evenly spaced on a
-        logarithmic scale.
+        The factors; by default ``n_points`` from the largest one down to ``smallest`` times it, evenly spaced on a
+        logarithmic scale. The largest one is :func:`lambda_max` for norms and smooth losses. For norms of differences,
+        or losses with kinks, it is a strength at which the norms are zero; weights that they do not see, such as equal
+        weights, are not. For all other terms, it leaves a hundredth of the step to the minimum of the loss.
     terms : indices of terms, optional
         The terms to scale; by default all terms on the weights that are not differentiable at zero.
     solver, tol, options

@@ -57,7 +57,8 @@ def across_folds(
     n_jobs : int, optional
         Number of fits in parallel, with joblib.
     **options
-        More arguments of ``fit`` that do not depend on the rows, such as ``feature_names``.
+        More arguments of ``fit``, such as ``feature_names``. Those with an entry for each row, such as
+        ``sample_weight``, ``offset`` and ``strata``, are cut like X and y.
 
     Examples
     --------

@@ -104,7 +104,8 @@ def stability(
     n_jobs : int, optional
         Number of fits in parallel, with joblib.
     **fit_options
-        More arguments of ``fit`` that do not depend on the rows, such as ``feature_names``.
+        More arguments of ``fit``, such as ``feature_names``. Those with an entry for each row, such as
+        ``sample_weight``, ``offset`` and ``strata``, are cut like X and y.
 
     Examples
     --------

@@ -12,7 +12,10 @@ from cvxstructreg.core.solution import Solution
 from cvxstructreg.estimators.alignment import Columns
 from cvxstructreg.estimators.group_rows import KeepsGroups
 from cvxstructreg.estimators.structured.penalty import penalty_terms, structure_of
+from cvxstructreg.groups import Groups
 from cvxstructreg.paths.strength import sparsifying_terms, weight_terms
+from cvxstructreg.runtime.notices import UngroupedWarning
+from cvxstructreg.runtime.quiet import warn
 
 
 class GenericPenalty(KeepsGroups):
@@ -33,6 +36,11 @@ class GenericPenalty(KeepsGroups):
     def _path_terms(self, problem: Problem) -> tuple[int, ...]:
         return sparsifying_terms(problem) or weight_terms(problem)
 
+    def _keep_names(self, columns: Columns, problem: Problem) -> None:
+        super()._keep_names(columns, problem)
+        if self.groups_ is not None:
+            warn_of_ungrouped(self.groups_, problem)
+
     def _keep_results(self, solutions: Sequence[Solution]) -> None:
         super()._keep_results(solutions)
         groups = self.groups_
@@ -45,3 +53,20 @@ class GenericPenalty(KeepsGroups):
         whole = any(atom.can("latent_groups") for atom in owners)
         sizes = np.diff(groups.indptr)
         self._groups_kept = (counts == sizes) & (sizes > 0) if whole else counts > 0
+
+
+def warn_of_ungrouped(groups: Groups, problem: Problem) -> None:
+    """Warn if features are in no group, and no other term on the weights sees them."""
+    parts = problem.normal_form
+    alone = ~groups.covered & (parts.coverage_diagonal == 0)
+    if parts.separable is not None:
+        alone &= ~(np.broadcast_to(parts.separable.weights, parts.shape) > 0).any(axis=1)
+    count = int(np.count_nonzero(alone))
+    if count:
+        warn(
+            f"{count} of {groups.n_features} features are in no group, and nothing penalises their weights. Add a term "
+            "such as csr.L1() or csr.Ridge() to the penalty, or one group for each of them; "
+            "warnings.simplefilter('ignore', csr.UngroupedWarning) leaves them free without this warning",
+            UngroupedWarning,
+            stacklevel=6,
+        )

@@ -21,14 +21,15 @@ class StructuredClassifierCV(GenericTuning, StructuredClassifier):
         As in :class:`StructuredClassifier`.
     strengths : list of numbers, optional
         The factors t to try, the same in every fold. By default there are ``n_strengths``, from a strength at which all
-        weights are zero down to ``smallest`` times it, evenly spaced on a logarithmic scale.
+        weights, or all penalised differences, are zero or small (see :func:`cvxstructreg.path`) down to ``smallest``
+        times it, evenly spaced on a logarithmic scale.
     n_strengths, smallest : int, float
         Number of strengths, and the smallest one as a fraction of the largest: by default 0.01, or 1e-4 if no term can
         make weights zero.
     ratios : list of numbers, optional
-        Factors of all terms of the penalty but the first, each with a path of its own, along which t multiplies all
-        terms. By default the terms stay as given, and t multiplies those that can make weights zero (all terms, if none
-        can).
+        Factors of all terms of the penalty but the first (so there must be others), each with a path of its own, along
+        which t multiplies all terms. By default the terms stay as given, and t multiplies those that can make weights
+        zero (all terms, if none can).
     cv : int, splitter, or list of (train, test) rows; optional
         As in scikit-learn: 5 folds by default (stratified).
     scoring : str or function, optional

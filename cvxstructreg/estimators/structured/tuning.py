@@ -27,6 +27,11 @@ class GenericTuning(CrossValidated, GenericPenalty):
 
     def _penalties(self, structure: Any, columns: Columns) -> list[Any]:
         first, *others = super()._penalties(structure, columns)
+        if self.ratios is not None and all(term.is_constraint for term in others):
+            raise ValueError(
+                f"ratios multiply the terms of the penalty after the first, but {first!r} is the only one that can be "
+                "multiplied; leave out ratios, or write the penalty as a sum, such as csr.L1() + csr.Ridge()"
+            )
         return [first, *(replace(term, scale=self._rest * term.scale) for term in others)]
 
     def _require_tuned(self) -> None:
