@@ -1,5 +1,7 @@
 """Stability selection, features of all folds, degrees of freedom against the numerical divergence, and criteria."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -194,3 +196,12 @@ def test_arguments_of_fit_for_each_row_are_cut_like_the_data():
     assert set(square.frequencies) <= set(names)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         stability(lasso, X, y, 1, sample_weight=weights[:-1])
+
+
+def test_criteria_of_a_model_without_its_data_name_the_remedy():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    model = csr.GroupLassoRegressor([[0, 1], [2, 3]], lam=0.1).fit(X, X[:, 0])
+    alone = pickle.loads(pickle.dumps(model))
+    with pytest.raises(ValueError, match=r"attach_data\(X, y\)"):
+        information_criteria(alone)
+    assert information_criteria(alone.attach_data(X, X[:, 0])).aic < np.inf

@@ -96,6 +96,11 @@ def _given(fitted: Any) -> Solution:
     found = getattr(last, "solution_", None)
     if isinstance(found, tuple):
         raise ValueError("the estimator has one problem for each class; pass one of its solution_ at a time")
+    if found is None and hasattr(last, "attach_data"):
+        raise ValueError(
+            f"this {type(last).__name__} has no solution: fit it, or call attach_data(X, y) if it was pickled, which "
+            "leaves the training data behind"
+        )
     if not isinstance(found, Solution):
         raise TypeError(f"expected a Solution or a fitted estimator of this library, got {type(fitted).__name__}")
     return found
