@@ -200,7 +200,7 @@ def test_arguments_of_fit_for_each_row_are_cut_like_the_data():
 
 def test_criteria_of_a_model_without_its_data_name_the_remedy():
     X = np.random.default_rng(0).normal(size=(30, 4))
-    model = csr.GroupLassoRegressor([[0, 1], [2, 3]], lam=0.1).fit(X, X[:, 0])
+    model = csr.GroupLassoRegressor([[0, 1], [2, 3]]).fit(X, X[:, 0])
     alone = pickle.loads(pickle.dumps(model))
     with pytest.raises(ValueError, match=r"attach_data\(X, y\)"):
         information_criteria(alone)
