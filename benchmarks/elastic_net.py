@@ -61,13 +61,19 @@ def climb(problem: csr.Problem, fit: Fit, seconds: float) -> dict[float, tuple[f
     return found
 
 
-def race(runs: dict[str, Run]) -> dict[str, tuple[float, float]]:
-    """CPU seconds of all runs, taken in turn: the median of the warm runs, and the first."""
+def race(runs: dict[str, Run], warm: bool = False) -> dict[str, tuple[float, float]]:
+    """CPU seconds of all runs, taken in turn: the median of those after the first, and the first.
+
+    The libraries before a run leave little of its data and code in the caches of the processor. With ``warm``, a run of
+    the same library that is not timed comes directly before it.
+    """
     first, times = {}, {name: [] for name in runs}
     for turn in range(REPEATS + 1):
         for name, run in runs.items():
             if turn > 1 and first[name] > LONG:
                 continue
+            if warm:
+                run()
             began = time.process_time()
             run()
             (times[name].append if turn else lambda t, name=name: first.setdefault(name, t))(
@@ -78,9 +84,9 @@ def race(runs: dict[str, Run]) -> dict[str, tuple[float, float]]:
 
 def contest(
     section: str, work: str, make: Callable[[], csr.Problem], ours: dict[str, Callable[[float], Run]],
-    fits: dict[str, Fit], target: str, seconds: float = LADDER,
+    fits: dict[str, Fit], target: str, seconds: float = LADDER, warm: bool = False,
 ) -> Iterator[Result]:  # fmt: skip
-    """Compare our solvers and the peers at each accuracy; ours come first."""
+    """Compare our solvers and the peers at each accuracy; ours come first. See :func:`race` for ``warm``."""
     problem = make()
     ladders = {name: climb(problem, fit, seconds) for name, fit in fits.items()}
     for accuracy in ACCURACIES:
@@ -90,7 +96,7 @@ def contest(
             if accuracy in found:
                 tolerance, gaps[name] = found[accuracy]
                 runs[name] = lambda fit=fits[name], tolerance=tolerance: fit(tolerance)
-        for name, (median, first) in race(runs).items():
+        for name, (median, first) in race(runs, warm).items():
             mark = target if name == next(iter(ours)) else ""
             yield Result(section, f"{work}, gap {accuracy:g}", name, median, first, gaps[name], mark)
         for name in fits.keys() - runs.keys():
