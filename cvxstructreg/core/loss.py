@@ -61,6 +61,8 @@ class Loss(Atom):
     has_squared_residuals: ClassVar[bool] = False
     #: Whether the second derivative jumps at some scores, as that of the squared hinge at the margin.
     has_curvature_jumps: ClassVar[bool] = False
+    #: Whether the prox takes many steps, so that solvers that use derivatives are faster.
+    has_slow_prox: ClassVar[bool] = False
     #: The class of the same loss without offset; None for a class without offset.
     plain_class: ClassVar[type[Loss] | None] = None
 

@@ -20,7 +20,7 @@ from cvxstructreg.solvers.kernels import augmented_lagrangian, kernel_cg, warped
 from cvxstructreg.solvers.kinds import kind_of
 from cvxstructreg.solvers.lasso import irls, working_set
 from cvxstructreg.solvers.multiclass import douglas_rachford, hinge_newton
-from cvxstructreg.solvers.nested import nested_multipliers
+from cvxstructreg.solvers.nested import nested_multipliers, split_newton
 from cvxstructreg.solvers.row_blocks import (
     gram_columns,
     gram_newton,
@@ -65,6 +65,7 @@ _OWN: tuple[Solver, ...] = (
     dual_newton.SOLVER,
     semismooth_newton.MATRIX_FREE,
     admm.SOLVER,
+    split_newton.SOLVER,
     sentence_admm.SOLVER,
     REFERENCE,
 )

@@ -62,6 +62,7 @@ class Cox(Loss):
     attains_infimum: ClassVar[bool] = False
     couples_rows: ClassVar[bool] = True
     ignores_constants: ClassVar[bool] = True
+    has_slow_prox: ClassVar[bool] = True
     formula: ClassVar[str] = "sum_(i: event) s_i (log sum_(j at risk at t_i) s_j exp(f_j) - f_i - log s_i)"
     convention: ClassVar[str] = (
         "summed over events (not averaged), minus the log partial likelihood; ties by Breslow or Efron"
