@@ -117,3 +117,13 @@ def test_an_estimator_keeps_the_member_weights_of_renamed_columns():
 def test_bad_input_is_refused_with_a_remedy(make, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make()
+
+
+@pytest.mark.parametrize("given", [2.0, "12", np.array(2.0)])
+def test_one_number_for_all_members_is_refused_with_a_remedy(given):
+    with pytest.raises(
+        TypeError, match=r"one list of numbers per group, got .*; for one number per group use weights="
+    ):
+        csr.Groups([[0, 1]], member_weights=given)
+    with pytest.raises(ValueError, match="give one number per member"):
+        csr.Groups([[0, 1]], member_weights=[2.0])

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from cvxstructreg.core.atom import Atom
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import Piece
 from cvxstructreg.forms.separable import Separable
@@ -26,7 +28,7 @@ from cvxstructreg.solvers.general.newton_matrix import Hessians, bent
 from cvxstructreg.solvers.general.smooth_terms import SmoothTerm, is_smooth
 from cvxstructreg.solvers.iterate import Iterate
 from cvxstructreg.solvers.needs import Need
-from cvxstructreg.solvers.nested.splitting import Splitting, copies_of
+from cvxstructreg.solvers.nested.splitting import Splitting, copy_of
 from cvxstructreg.solvers.solver import Solver
 
 #: Limits of the problem size: Newton matrices are dense.
@@ -111,22 +113,22 @@ class _Smooth:
 def _splitting(smooth: _Smooth, x: Array) -> Splitting:
     """The terms that are not smooth; the separable part comes last, as its copies have exact zeros."""
     parts, k = smooth.parts, smooth.k
-    terms = [
-        (piece.atom, piece.scale, piece.forward(smooth.rows), piece.number)
-        for piece in parts.score_pieces
-        if not is_smooth(piece, k)
-    ]
-    for piece in parts.weight_pieces:
+    terms: list[tuple[Atom | Separable, float, Any, int | None]] = []
+    for piece in parts.pieces:
         if not is_smooth(piece, k):
-            terms.append((piece.atom, piece.scale, _padded(piece, smooth), piece.number))
+            K = piece.forward(smooth.rows) if piece in parts.score_pieces else _padded(piece, smooth.size)
+            terms.append((piece.atom, piece.scale, K, piece.number))
     if parts.separable is not None:
         terms.append((parts.separable, 1.0, None, None))
-    return Splitting(copies_of(terms, x, smooth.n_weights), smooth.size, k)
+    return Splitting([copy_of(*term, x, smooth.n_weights) for term in terms], smooth.size, k)
 
 
-def _padded(piece: Piece, smooth: _Smooth) -> Array | None:
+def _padded(piece: Piece, size: int) -> Any:
     """K of a term of the weights, with a column of zeros for an intercept."""
-    return None if piece.K is None else np.asarray(piece.forward(np.eye(smooth.n_weights, smooth.size)))
+    if piece.K is None:
+        return None
+    matrix = piece.K.tocsr() if hasattr(piece.K, "tocsr") else sp.csr_array(piece.K)
+    return sp.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(matrix.shape[0], size))
 
 
 def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
@@ -135,7 +137,7 @@ def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
     x = np.vstack([start.theta, start.b[None, :]]) if problem.model.intercept else start.theta.copy()
     splitting, accuracy = _splitting(smooth, x), FIRST_ACCURACY
     for copy in splitting.copies:
-        if copy.number in start.dual:
+        if copy.number is not None and copy.number in start.dual:
             copy.multiplier = np.array(start.dual[copy.number])
     value, rough, stays = smooth.value(x), splitting.value(x), 0
     for count in range(1, MOST_STEPS + 1):

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg
 
 from cvxstructreg.core.atom import Atom
-from cvxstructreg.forms.quadratic_form import to_dense
+from cvxstructreg.forms.quadratic_form import squared_columns, to_dense
 from cvxstructreg.forms.separable import Separable
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
@@ -34,13 +34,13 @@ class Copy:
 
     atom: Atom | Separable
     scale: float
-    K: Array | None  # None picks the weights, the first rows of x
+    K: Any  # None picks the weights, the first rows of x
     number: int | None  # the number of the term; None for the separable part
     Z: Array
     multiplier: Array
 
     def __post_init__(self) -> None:
-        squares = 1.0 if self.K is None else float(np.max(np.sum(self.K * self.K, axis=0), initial=0.0))
+        squares = 1.0 if self.K is None else float(np.max(squared_columns(self.K), initial=0.0))
         self.weight = 1.0 / (squares or 1.0)
 
     def forward(self, x: Array) -> Array:
@@ -58,7 +58,7 @@ class Copy:
     def gram(self, size: int) -> Array:
         """K'K."""
         if self.K is not None:
-            return np.asarray(self.K.T @ self.K)
+            return to_dense(self.K.T @ self.K)
         return np.diag((np.arange(size) < len(self.Z)).astype(float))
 
     def times_picked(self, size: int) -> Array | None:
@@ -110,7 +110,7 @@ class Splitting:
     def _step(self, x: Array, c: Array) -> tuple[float, float]:
         """The steps of all terms; the relative primal and dual residuals."""
         assert self.rho is not None
-        missed, size, moved, held = 0.0, 0.0, np.zeros_like(x), np.linalg.norm(c)
+        missed, size, moved, held = 0.0, 0.0, np.zeros_like(x), float(np.linalg.norm(c))
         for copy in self.copies:
             Kx = copy.forward(x)
             miss, change = copy.step(Kx, self.rho)
@@ -118,7 +118,7 @@ class Splitting:
             size += copy.weight * max(float(np.sum(Kx**2)), float(np.sum(copy.Z**2)))
             moved += self.rho * copy.weight * copy.adjoint(change, self.size)
             held = max(held, float(np.linalg.norm(copy.adjoint(copy.multiplier, self.size))))
-        return float(np.sqrt(missed / max(size, 1e-300))), float(np.linalg.norm(moved)) / max(float(held), 1e-300)
+        return float(np.sqrt(missed / max(size, 1e-300))), float(np.linalg.norm(moved)) / max(held, 1e-300)
 
     def _factor(self, H: Array, rho: float) -> Any:
         """A function of (right-hand side, last x) that solves (H + rho sum_t weight_t K_t'K_t) x = rhs.
@@ -146,11 +146,7 @@ class Splitting:
         return sum(copy.scale * copy.atom.value(copy.forward(x)) for copy in self.copies)
 
 
-def copies_of(terms: list[tuple[Atom | Separable, float, Any, int | None]], x: Array, n_weights: int) -> list[Copy]:
-    """The terms (atom, scale, K, number) with the copies that belong to x and multipliers of zero."""
-    copies = []
-    for atom, scale, K, number in terms:
-        dense = None if K is None else to_dense(K)
-        Z = x[:n_weights].copy() if dense is None else np.asarray(dense @ x)
-        copies.append(Copy(atom, scale, dense, number, Z, np.zeros_like(Z)))
-    return copies
+def copy_of(atom: Atom | Separable, scale: float, K: Any, number: int | None, x: Array, n_weights: int) -> Copy:
+    """The copy of a term that belongs to x, with a multiplier of zero."""
+    Z = x[:n_weights].copy() if K is None else np.asarray(K @ x)
+    return Copy(atom, scale, K, number, Z, np.zeros_like(Z))
