@@ -40,7 +40,7 @@ ALLOWED: dict[str, set[str]] = {
     "solvers.smooth": SOLVER,
     "solvers.lasso": SOLVER,
     "solvers.groups": SOLVER | {"solvers.lasso", "solvers.smooth"},
-    "solvers.nested": SOLVER | {"solvers.groups", "solvers.lasso"},
+    "solvers.nested": SOLVER | {"solvers.general", "solvers.groups", "solvers.lasso"},
     "solvers.kernels": SOLVER,
     "solvers.multiclass": SOLVER | {"solvers.kernels"},
     "solvers.row_blocks": SOLVER | {"row_blocks", "solvers.general"},

@@ -1,5 +1,7 @@
 """What every loss must have: derivatives or kinks, conjugate, prox, offsets, weights, rows, and its convention."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -71,3 +73,18 @@ def test_offsets_weights_and_rows_are_what_they_say(name):
 def test_three_labels_name_the_loss_for_them(kind, more):
     with pytest.raises(ValueError, match=r"for two classes: use Multinomial\(y\)"):
         kind(THREE, **more)
+
+
+@pytest.mark.parametrize("kind", [csr.Logistic, csr.Hinge, csr.SquaredHinge])
+def test_an_offset_of_zeros_is_an_offset(kind):
+    """One class is allowed with an offset, and the loss can be copied and solved."""
+    for labels, weights in (([1] * 5, None), ([1, 1, 0, 1, 1], [1.0, 1.0, 0.0, 1.0, 1.0])):
+        loss = kind(labels, classes=(0, 1), offset=np.zeros(5), sample_weight=weights)
+        assert loss.offset is not None
+        again = pickle.loads(pickle.dumps(loss))
+        assert again.offset is not None and again.value(np.zeros((5, 1))) > 0
+        problem = csr.Problem(csr.Linear(RNG.normal(size=(5, 2)), intercept=False), loss + csr.Ridge())
+        assert problem.solve().status == "optimal"
+    assert kind([0, 1], offset=np.zeros(2)).offset is None
+    with pytest.raises(ValueError, match="only one class"):
+        kind([1] * 5, classes=(0, 1))

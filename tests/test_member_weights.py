@@ -155,3 +155,13 @@ def test_estimators_keep_the_member_weights_of_every_form(given):
     wanted = csr.Groups([[0, 1], [2]], member_weights=[[1.0, 0.5], [1.0]])
     same = csr.GroupLassoRegressor(wanted, lam_group=2.0).fit(X.to_numpy(), X["a"] + X["b"])
     np.testing.assert_allclose(model.coef_, same.coef_, atol=1e-4)
+
+
+@pytest.mark.parametrize("given", [2.0, "12", np.array(2.0)])
+def test_one_number_for_all_members_is_refused_with_a_remedy(given):
+    with pytest.raises(
+        TypeError, match=r"one list of numbers per group, got .*; for one number per group use weights="
+    ):
+        csr.Groups([[0, 1]], member_weights=given)
+    with pytest.raises(ValueError, match="give one number per member"):
+        csr.Groups([[0, 1]], member_weights=[2.0])

@@ -38,18 +38,16 @@ def as_html(problem: Problem) -> str:
 
 def _row(problem: Problem, term: Term) -> tuple[str, str]:
     atom = term.atom
-    formula = atom.formula
+    formula, convention = atom.described() if isinstance(atom, Loss) else (atom.formula, atom.convention)
     if term.target == "scores" and type(atom).target == "weights":
         formula = formula.replace("w_i", "f_i").replace("w_j", "f_j").replace("||w||", "||F||").replace(" w", " F")
     if term.target == "values":
         formula = formula.replace("w_i", "h_i").replace("w_j", "h_j").replace("||w||", "||h||").replace(" w", " h")
     strength = "" if term.scale == 1 else f"{term.scale:g} * "
-    note = f"{atom!r}: {atom.convention}" if atom.convention else repr(atom)
+    note = f"{atom!r}: {convention}" if convention else repr(atom)
     if isinstance(atom, Loss):
         if np.any(atom.sample_weight != 1):
             note += "; s_i are the sample weights"
-        else:
-            formula = formula.replace("s_i ", "")
         if atom.offset is not None:
             note += "; at the scores plus the offset"
         if atom.rows is not None:

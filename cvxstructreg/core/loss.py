@@ -61,6 +61,8 @@ class Loss(Atom):
     has_squared_residuals: ClassVar[bool] = False
     #: Whether the second derivative jumps at some scores, as that of the squared hinge at the margin.
     has_curvature_jumps: ClassVar[bool] = False
+    #: Whether the prox takes many steps, so that solvers that use derivatives are faster.
+    has_slow_prox: ClassVar[bool] = False
     #: The class of the same loss without offset; None for a class without offset.
     plain_class: ClassVar[type[Loss] | None] = None
 
@@ -70,7 +72,8 @@ class Loss(Atom):
         if n == 0:
             raise ValueError("y is empty: a loss needs at least one labelled row")
         freeze(self, y=y, rows=_checked_rows(self.rows, n), sample_weight=_checked_weights(self.sample_weight, n))
-        freeze(self, offset=_checked_offset(self.offset, (n, self.n_outputs)))
+        offset = _checked_offset(self.offset, (n, self.n_outputs))
+        freeze(self, offset=offset if offset is None or offset.any() or self._requires_offset() else None)
         plain = type(self).plain_class or type(self)
         object.__setattr__(self, "__class__", plain if self.offset is None else with_offset(plain))
 
@@ -82,6 +85,15 @@ class Loss(Atom):
     def without_offset(self) -> Self:
         """The same loss without offset."""
         return self
+
+    def described(self) -> tuple[str, str]:
+        """The formula, without weights if all are one, and the convention."""
+        weighted = np.any(self.sample_weight != 1)
+        return (self.formula if weighted else self.formula.replace("s_i ", "")), self.convention
+
+    def _requires_offset(self) -> bool:
+        """Whether the labels are valid only with an offset, so that one of zeros is kept."""
+        return False
 
     def _encode(self, y: Any) -> Array:
         raise TypeError(f"{type(self).__name__} does not define _encode(y), which turns labels into numbers")
@@ -324,7 +336,7 @@ def _checked_weights(weights: Any, n: int) -> Array:
 
 
 def _checked_offset(offset: Any, shape: tuple[int, int]) -> Any:
-    """The offset as an (n, k) array; None if there is none."""
+    """The offset as an (n, k) array; None if none is given."""
     if offset is None:
         return None
     array = real_array(offset, "offset")
@@ -335,4 +347,4 @@ def _checked_offset(offset: Any, shape: tuple[int, int]) -> Any:
         raise ValueError(f"offset must be one number for each label, of shape {wanted}, got shape {np.shape(offset)}")
     if not np.isfinite(array).all():
         raise ValueError("offset contains NaN or infinite values; drop the rows whose offset is unknown")
-    return array if array.any() else None
+    return array

@@ -36,8 +36,13 @@ def member_arrays(lists: Iterable[Iterable[Any]]) -> list[NDArray[Any]]:
 
 def flat_member_weights(given: Iterable[Iterable[float]], members: Sequence[NDArray[Any]]) -> NDArray[np.float64]:
     """Return one array of the member weights of all groups, given as one list per group."""
+    if isinstance(given, str) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
+        remedy = "for one number per group use weights=; for equal members leave member_weights out"
+        raise TypeError(f"member_weights must be one list of numbers per group, got {given!r}; {remedy}")
     lists = [
-        real_array(group if np.isscalar(group) or hasattr(group, "__array__") else list(group), "member weights")
+        real_array(
+            list(group) if isinstance(group, Iterable) and not hasattr(group, "__array__") else group, "member weights"
+        )
         for group in given
     ]
     if len(lists) != len(members):

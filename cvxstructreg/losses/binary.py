@@ -31,8 +31,12 @@ class BinaryLoss(Loss):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.offset is None and len(np.unique(self.y[self.sample_weight > 0])) < 2:
+        if self.offset is None and self._requires_offset():
             raise ValueError("sample_weight is zero for all examples of one class; a classifier needs examples of both")
+
+    def _requires_offset(self) -> bool:
+        """Whether all examples that count are of one class."""
+        return len(np.unique(self.y[self.sample_weight > 0])) < 2
 
     def _shortfall(self, z: Array) -> Array:
         """(1 - y_i f_i)_+: by how much the margins are below 1."""

@@ -38,6 +38,7 @@ class Multinomial(Loss):
     classes: Any = None
 
     attains_infimum: ClassVar[bool] = False
+    has_slow_prox: ClassVar[bool] = True
     formula: ClassVar[str] = "sum_i s_i (log sum_j exp(F_ij) - F_i,y_i)"
     convention: ClassVar[str] = "summed over rows (not averaged), one column of F for each class"
 

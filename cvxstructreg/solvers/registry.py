@@ -20,7 +20,7 @@ from cvxstructreg.solvers.kernels import augmented_lagrangian, kernel_cg, warped
 from cvxstructreg.solvers.kinds import kind_of
 from cvxstructreg.solvers.lasso import irls, working_set
 from cvxstructreg.solvers.multiclass import douglas_rachford, hinge_newton
-from cvxstructreg.solvers.nested import nested_multipliers
+from cvxstructreg.solvers.nested import nested_multipliers, split_newton
 from cvxstructreg.solvers.row_blocks import (
     gram_columns,
     gram_newton,
@@ -66,6 +66,7 @@ _OWN: tuple[Solver, ...] = (
     dual_newton.SOLVER,
     semismooth_newton.MATRIX_FREE,
     admm.SOLVER,
+    split_newton.SOLVER,
     sentence_admm.SOLVER,
     REFERENCE,
 )
@@ -234,9 +235,9 @@ def _of_kind(solvers: tuple[Solver, ...], kind: str) -> tuple[Solver, ...]:
     return tuple(solver for solver in solvers if kind in solver.kinds)
 
 
-def _yields(doubted: tuple[Solver, str]) -> bool:
-    """Whether a solver that is expected to be slower is slower than the reference too."""
-    return any(isinstance(need, NoLooseWeights) for need in doubted[0].fastest_if)
+def _yields(solver: Solver, problem: Problem) -> bool:
+    """Whether a solver is expected to be slower than the reference."""
+    return any(isinstance(need, NoLooseWeights) and need.missing(problem) for need in solver.fastest_if)
 
 
 def _automatic(problem: Problem) -> Choice:
@@ -248,7 +249,7 @@ def _automatic(problem: Problem) -> Choice:
         if answer is not None:
             refused = refused if solver.by_passes else f"{solver.name} before it does not: {answer.reason}"
             continue
-        if slower and (solver.baseline or (solver is REFERENCE and not all(map(_yields, slower)))):
+        if slower and (solver.baseline or (solver is REFERENCE and not all(_yields(s, problem) for s, _ in slower))):
             continue
         doubt = solver.slower(problem)
         if doubt is None:

@@ -36,7 +36,8 @@ def time_and_event(y: Any) -> NDArray[np.float64]:
         columns = {"time": array[:, 0], "event": array[:, 1]}
     time, event = _sorted_out(columns)
     if time.dtype.kind not in "biuf" or event.dtype.kind not in "biuf":
-        raise TypeError(f"times and events must be numbers, got {time.dtype} and {event.dtype}")
+        remedy = "for example time.astype(float), and event = status == 'dead' for words"
+        raise TypeError(f"times and events must be numbers, got {time.dtype} and {event.dtype}; pass {remedy}")
     result = np.column_stack([time.astype(float), event.astype(float)])
     if not np.isfinite(result).all():
         raise ValueError("the target contains NaN or infinite values; drop the rows whose time or event is unknown")

@@ -43,6 +43,7 @@ class Tweedie(LogLinkLoss):
     power: float = 1.5
 
     attains_infimum: ClassVar[bool] = False
+    has_slow_prox: ClassVar[bool] = True
     formula: ClassVar[str] = "sum_i s_i (exp((2-p) f_i) / (2-p) + y_i exp((1-p) f_i) / (p-1) - c_i)"
     convention: ClassVar[str] = (
         "summed over rows (not averaged), half the Tweedie deviance of means exp(f_i) "

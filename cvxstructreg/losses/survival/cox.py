@@ -13,6 +13,7 @@ from scipy.special import xlogy
 from cvxstructreg.core.atom import as_columns, freeze
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.losses.survival.at_scores import AtScores
+from cvxstructreg.losses.survival.labels import checked_event, checked_strata
 from cvxstructreg.losses.survival.risk_sets import RiskSets
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.monotone_root import increasing_root
@@ -28,7 +29,11 @@ NEWTON_STEPS, INNER_STEPS, HALVINGS = 60, 200, 40
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Cox(Loss):
-    """sum over events i of s_i (log sum_(j at risk at t_i) s_j exp(f_j) - f_i): minus the log partial likelihood.
+    """sum_(i: event) s_i (log sum_(j at risk at t_i) s_j exp(f_j) - f_i - log s_i): minus the log partial likelihood.
+
+    With ``ties="efron"``, sum_(i: event) (m_i log((S_i - r_i D_i) / m_i) - s_i f_i): S_i is the sum of s_j exp(f_j)
+    over the rows at risk at t_i, D_i over the m events tied with i, m_i the mean of their s_j, and r_i = 0/m, 1/m, ...,
+    (m-1)/m one after the other. Both are the same without ties.
 
     A sum over events, not averaged. Row j is at risk at t_i if its time is at least t_i (and its stratum the same). The
     hazard of row i is exp(f_i) times a common function of time, which drops out; so does an intercept, and models must
@@ -44,8 +49,7 @@ class Cox(Loss):
         Whether the time is that of an event (True) or of the end of the observation (False, censored); by default
         there was an event in every row.
     ties : "breslow" or "efron"
-        How events at the same time are treated. Efron's terms remove 0/m, 1/m, ..., (m-1)/m of the m events at one time
-        from the risk set, with the mean of their weights.
+        How events at the same time are treated. Efron's terms remove a part of these events from the risk set.
     strata : array of n labels, optional
         Rows of different strata have different baseline hazards: they are never in the same risk set.
 
@@ -62,10 +66,23 @@ class Cox(Loss):
     attains_infimum: ClassVar[bool] = False
     couples_rows: ClassVar[bool] = True
     ignores_constants: ClassVar[bool] = True
+    has_slow_prox: ClassVar[bool] = True
     formula: ClassVar[str] = "sum_(i: event) s_i (log sum_(j at risk at t_i) s_j exp(f_j) - f_i - log s_i)"
-    convention: ClassVar[str] = (
-        "summed over events (not averaged), minus the log partial likelihood; ties by Breslow or Efron"
-    )
+    convention: ClassVar[str] = "summed over events (not averaged), minus the log partial likelihood"
+
+    def described(self) -> tuple[str, str]:
+        """The formula of the rule for ties in use."""
+        weighted, note = bool(np.any(self.sample_weight != 1)), f"{self.convention}; ties by {self.ties.capitalize()}"
+        if self.ties == "breslow":
+            whole = self.formula if weighted else "sum_(i: event) (log sum_(j at risk at t_i) exp(f_j) - f_i)"
+            return whole, note
+        note += (
+            f": S_i sums {'s_j ' if weighted else ''}exp(f_j) over the rows at risk at t_i, D_i over the m events tied"
+        )
+        note += " with i, and r_i = 0/m, ..., (m-1)/m" + ("; m_i is the mean of their s_j" if weighted else "")
+        if weighted:
+            return "sum_(i: event) (m_i log((S_i - r_i D_i) / m_i) - s_i f_i)", note
+        return "sum_(i: event) (log(S_i - r_i D_i) - f_i)", note
 
     def _encode(self, y: Any) -> Array:
         raw = np.asarray(y)
@@ -84,7 +101,7 @@ class Cox(Loss):
             raise ValueError(f"ties must be 'breslow' or 'efron', got {self.ties!r}")
         super().__post_init__()
         n = len(self.y)
-        freeze(self, event=_checked_event(self.event, n), strata=_checked_strata(self.strata, n))
+        freeze(self, event=checked_event(self.event, n), strata=checked_strata(self.strata, n))
         if not np.any(self.event & (np.asarray(self.sample_weight) > 0)):
             raise ValueError("there is no event of positive weight: the partial likelihood is constant; add events")
 
@@ -360,27 +377,3 @@ def _times_log1p(a: Array, b: Array) -> Array:
 def _log_share(rest: Array, part: Array) -> Array:
     """rest log(rest / (rest + part)), zero where rest is zero."""
     return -_times_log1p(rest, part)
-
-
-def _checked_event(event: Any, n: int) -> np.ndarray:
-    if event is None:
-        return np.ones(n, dtype=bool)
-    array = np.asarray(event)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.shape != (n,):
-        raise ValueError(f"event must have one entry for each of the {n} times, got shape {array.shape}")
-    if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
-        raise ValueError("event must be True or False (1 or 0) for each time; for several causes, pick one of them")
-    return array.astype(bool)
-
-
-def _checked_strata(strata: Any, n: int) -> Any:
-    if strata is None:
-        return None
-    array = np.asarray(strata)
-    if array.shape != (n,):
-        raise ValueError(f"strata must have one label for each of the {n} times, got shape {array.shape}")
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ValueError("strata contains NaN or infinite values; give such rows a stratum of their own, or drop them")
-    return np.unique(array, return_inverse=True)[1].astype(np.int64)

@@ -86,9 +86,9 @@ class RiskSets:
             excess,
         )
 
-    @cached_property
+    @property
     def compiled(self) -> ModuleType | None:
-        """The compiled loops, if there are enough rows for them."""
+        """The compiled loops, if there are enough rows for them; not kept, as modules cannot be pickled."""
         if len(self.order) < COMPILE_FROM:
             return None
         from cvxstructreg.losses.survival import compiled_risk_sets

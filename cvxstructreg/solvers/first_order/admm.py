@@ -27,7 +27,7 @@ from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.numerics.units import power_of_two
 from cvxstructreg.runtime import deadline
 from cvxstructreg.solvers.iterate import Iterate
-from cvxstructreg.solvers.needs import Proxes
+from cvxstructreg.solvers.needs import Need, Proxes
 from cvxstructreg.solvers.sizes import NoLooseWeights
 from cvxstructreg.solvers.solver import Solver
 
@@ -260,4 +260,20 @@ def _iterate(problem: Problem, blocks: list[_Block], x: Array, rho: float, unit:
     return Iterate(theta, b, dual)
 
 
-SOLVER = Solver("admm", run, (Proxes(),), rough_zeros=True, cheap_steps=True, fastest_if=(NoLooseWeights(),))
+@dataclass(frozen=True)
+class QuickProxes(Need):
+    """No loss has a prox that takes Newton steps for several scores at once."""
+
+    def __str__(self) -> str:
+        return "losses with a quick prox"
+
+    def missing(self, problem: Problem) -> str | None:
+        """Name the first loss with a slow one."""
+        atoms = (piece.atom for piece in problem.normal_form.score_pieces)
+        slow = next((atom for atom in atoms if isinstance(atom, Loss) and atom.has_slow_prox), None)
+        return None if slow is None else f"the prox of {slow!r} takes many steps"
+
+
+SOLVER = Solver(
+    "admm", run, (Proxes(),), rough_zeros=True, cheap_steps=True, fastest_if=(QuickProxes(), NoLooseWeights())
+)

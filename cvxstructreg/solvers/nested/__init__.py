@@ -1,4 +1,5 @@
-"""Hinge losses by the method of multipliers around solvers for smooth losses: ``nested_multipliers``.
+"""Two loops: ``nested_multipliers`` (hinges around smooth losses) and ``split_newton`` (Newton steps around ADMM).
 
-May import the contract of solvers, ``certificates``, ``forms``, ``core``, ``solvers.groups`` and ``solvers.lasso``.
+May import the contract of solvers, ``certificates``, ``forms``, ``core``, ``solvers.general``, ``solvers.groups``
+and ``solvers.lasso``.
 """
