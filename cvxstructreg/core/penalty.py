@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 from cvxstructreg.core.atom import Atom
-from cvxstructreg.core.objective import penalty_of_function
 
 
 class Penalty(Atom):
@@ -42,7 +41,9 @@ class Penalty(Atom):
                 "Penalty is a base class; derive a class with the method expr(z) from it, or pass a function of the "
                 "weights: Penalty(lambda w: cp.norm1(w))"
             )
-        return penalty_of_function[0](*given, **named)  # type: ignore[return-value]
+        from cvxstructreg.expressions import FromExpression
+
+        return FromExpression(*given, **named)  # type: ignore[return-value]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -55,6 +56,8 @@ def _parts_of_expression(self: Penalty, shape: tuple[int, int]) -> Any:
     """The parts of the expression, for a class that defines nothing else."""
     known = vars(self).get("_expression")
     if known is None:
-        made = penalty_of_function[0](self.expr, name=repr(self), joint=True)
+        from cvxstructreg.expressions import FromExpression
+
+        made = FromExpression(self.expr, name=repr(self), joint=True)
         known = vars(self).setdefault("_expression", made)
     return known.parts(shape)
