@@ -39,7 +39,9 @@ def test_functions_and_expressions_join_a_sum_from_both_sides():
 OWN = "type('Largest', (csr.Penalty,), {'expr': lambda self, z: cp.max(cp.abs(z))})()"
 
 
-@pytest.mark.parametrize("penalty", ["0.5 * cp.norm1(cp.Variable(2))", "(lambda w: cp.norm1(w))", "csr.Penalty(cp.norm1)", OWN])
+@pytest.mark.parametrize(
+    "penalty", ["0.5 * cp.norm1(cp.Variable(2))", "(lambda w: cp.norm1(w))", "csr.Penalty(cp.norm1)", OWN]
+)
 def test_expressions_are_terms_before_anything_else_of_the_library_is_used(penalty):
     lines = ["import cvxpy as cp, cvxstructreg as csr", "loss = csr.Squared([1.0, 2.0])"]
     lines += ["model = csr.Linear([[1.0, 2.0], [2.0, 1.0]])", f"problem = csr.Problem(model, loss + {penalty})"]
