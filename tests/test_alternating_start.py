@@ -123,3 +123,30 @@ def test_quadratic_terms_are_told_apart_from_none(extra: Any, expected: bool) ->
     for kind in (AugmentedLagrangian, MatrixFreeLagrangian):
         function = kind(csr.Problem(csr.Linear(X), terms))
         assert function.by_rows == expected and function.has_quadratic != expected
+
+
+@pytest.mark.parametrize("solver", ["semismooth_newton", "admm", "auto"])
+@pytest.mark.parametrize("size", [10.0, 1e6])
+def test_a_warm_start_that_is_worse_than_zero_weights_takes_no_longer_than_none(solver: str, size: float) -> None:
+    def problem() -> csr.Problem:
+        return csr.Problem(csr.Linear(X), LOSSES["hinge"] + 1.5 * GROUPS)
+
+    cold = problem().solve(solver)
+    start = size * np.random.default_rng(0).normal(size=D), 0.0
+    found = problem().solve(solver, warm_start=start)
+    assert (found.status, found.n_iter) == ("optimal", cold.n_iter)
+    assert found.objective == pytest.approx(cold.objective)
+
+
+def test_starts_outside_of_bounds_and_solutions_of_the_same_model_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    starts: list[Any] = []
+    run = semismooth_newton._warm_start
+    monkeypatch.setattr(semismooth_newton, "_warm_start", lambda f, start, x: (starts.append(start), run(f, start, x)))
+    problem = csr.Problem(csr.Linear(X), LOSSES["hinge"] + 1.5 * GROUPS + csr.Box(-0.1, 0.1))
+    outside = np.full(D, 0.2)
+    problem.solve("semismooth_newton", warm_start=(outside, 0.0))
+    assert np.array_equal(starts[-1].theta[:, 0], outside)
+    stronger = csr.Problem(problem.model, LOSSES["hinge"] + 1e4 * GROUPS)
+    weaker = csr.Problem(problem.model, LOSSES["hinge"] + 0.1 * GROUPS).solve("semismooth_newton")
+    stronger.solve("semismooth_newton", warm_start=weaker)
+    assert np.array_equal(starts[-1].theta[:, 0], weaker.coef)

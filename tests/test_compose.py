@@ -1,10 +1,12 @@
 """Penalties after a linear map: total variation and its relatives in one line."""
 
+import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import cvxstructreg as csr
+from cvxstructreg.core.atom import Atom
 from cvxstructreg.testing import check_atom, check_solver
 
 
@@ -93,3 +95,52 @@ def test_the_grid_has_zero_differences_at_its_border():
     pairs = (K @ image.ravel()).reshape(2, 3, 2)
     assert np.array_equal(pairs[:, :, 0], [[10.0, 9.0, 7.0], [0.0, 0.0, 0.0]])
     assert np.array_equal(pairs[:, :, 1], [[1.0, 2.0, 0.0], [0.0, 0.0, 0.0]])
+
+
+class Sizes(Atom):
+    """c sum_j |w_j|, by its definition and prox alone."""
+
+    def __init__(self, c=1.0):
+        self.c = c
+
+    def expr(self, z):
+        return self.c * cp.sum(cp.abs(z))
+
+    def value(self, z):
+        return self.c * float(np.abs(z).sum())
+
+    def prox(self, v, t):
+        return np.sign(v) * np.maximum(np.abs(v) - self.c * t, 0.0)
+
+
+class Bounded(Sizes):
+    """The same with its dual norm."""
+
+    def dual_norm(self, u):
+        return float(np.abs(u).max(initial=0.0)) / self.c
+
+
+@pytest.mark.parametrize("kind", [Sizes, Bounded])
+@pytest.mark.parametrize("through", [lambda f: csr.compose(f, csr.differences(12)), lambda f: f])
+def test_a_function_of_ones_own_has_the_form_of_its_expression(kind, through):
+    model, y = regression()
+    loss = csr.Hinge(np.sign(y)) + 0.1 * csr.Ridge()
+    solution = csr.Problem(model, loss + 0.5 * through(kind(2.0))).solve()
+    known = csr.Problem(model, loss + 1.0 * through(csr.L1())).solve()
+    assert (solution.solver, solution.status, solution.n_iter) == (known.solver, "optimal", known.n_iter)
+    assert solution.certificate.kind == "duality_gap" and solution.objective == pytest.approx(known.objective)
+    check_atom(through(kind(2.0)), (12, 1))
+
+
+def test_the_form_follows_a_function_that_changes_and_not_an_expression_that_says_something_else():
+    model, y = regression()
+    penalty = Sizes(1.0)
+    for penalty.c in (1.0, 3.0):
+        solution = csr.Problem(model, csr.Squared(y) + penalty).solve()
+        expected = csr.Problem(model, csr.Squared(y) + penalty.c * csr.L1()).solve()
+        assert solution.solver == expected.solver and solution.objective == pytest.approx(expected.objective)
+    penalty.value = lambda z: 2.0 * float(np.abs(z).sum())
+    (piece,) = csr.Problem(model, csr.Squared(y) + penalty).normal_form.weight_pieces
+    assert piece.atom is penalty
+    (piece,) = csr.Problem(model, csr.Squared(y) + csr.compose(penalty, csr.differences(12))).normal_form.weight_pieces
+    assert piece.atom is penalty and piece.K.shape == (11, 12)

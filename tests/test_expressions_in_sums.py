@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -31,6 +34,19 @@ def test_functions_and_expressions_join_a_sum_from_both_sides():
         solution = csr.Problem(csr.Linear(X), objective).solve(tol=1e-9)
         assert solution.certificate.kind == "duality_gap" and solution.objective == pytest.approx(expected, rel=1e-8)
     assert (loss + 0.5 * cp.norm1(w)).terms[1].scale == 0.5
+
+
+OWN = "type('Largest', (csr.Penalty,), {'expr': lambda self, z: cp.max(cp.abs(z))})()"
+
+
+@pytest.mark.parametrize(
+    "penalty", ["0.5 * cp.norm1(cp.Variable(2))", "(lambda w: cp.norm1(w))", "csr.Penalty(cp.norm1)", OWN]
+)
+def test_expressions_are_terms_before_anything_else_of_the_library_is_used(penalty):
+    lines = ["import cvxpy as cp, cvxstructreg as csr", "loss = csr.Squared([1.0, 2.0])"]
+    lines += ["model = csr.Linear([[1.0, 2.0], [2.0, 1.0]])", f"problem = csr.Problem(model, loss + {penalty})"]
+    lines += ["assert problem.solve().status == 'optimal'"]
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, timeout=300)
 
 
 def test_an_expression_of_a_matrix_is_a_joint_penalty():

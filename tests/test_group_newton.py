@@ -12,7 +12,7 @@ from overlapping_group_problems import KINDS, assert_agree, basic, build, data, 
 import cvxstructreg as csr
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.solvers import registry
-from cvxstructreg.solvers.groups import group_newton
+from cvxstructreg.solvers.groups import group_newton, group_steps
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -150,3 +150,25 @@ def test_the_repair_of_a_certificate_finds_a_tight_dual_point():
         warnings.simplefilter("error")
         certificate = csr.certify(problem, solution.coef, solution.intercept, search=False)
     assert 0 <= certificate.relative_gap <= 1e-7
+
+
+@pytest.mark.parametrize("loss", [csr.Squared, csr.Huber])
+def test_data_that_overflow_end_its_linear_systems_without_warnings(loss, monkeypatch):
+    rng, systems = np.random.default_rng(0), []
+    X, groups = rng.normal(size=(200, 40)), csr.Groups([range(i, i + 8) for i in range(0, 33, 4)], n_features=40)
+    y = X[:, :4].sum(axis=1) + rng.normal(size=200)
+    inner = group_steps.conjugate_gradients
+
+    def counted(product, *inputs):
+        systems.append(0)
+
+        def with_count(p):
+            systems[-1] += not np.isfinite(p).all()
+            return product(p)
+
+        return inner(with_count, *inputs)
+
+    monkeypatch.setattr(group_steps, "conjugate_gradients", counted)
+    problem = csr.Problem(csr.Linear(1e150 * X), loss(y) + 1e151 * csr.GroupLasso(groups))
+    assert problem.solve().status == "optimal"
+    assert max(systems) == 1  # the first product that is no number is the last one

@@ -368,3 +368,11 @@ def test_the_differences_of_a_chain_are_known_as_such(n):
     jumps = np.abs(np.diff(w[:, 0]))
     assert by_graph.value(w) == pytest.approx(jumps.sum())
     assert weighted.value(w) == pytest.approx(np.arange(1.0, n) @ jumps)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-30, 1e-20])
+def test_a_long_chain_of_numbers_far_below_the_strength_takes_one_step(size):
+    y = size * np.random.default_rng(0).normal(size=plain_chain.COMPILE_FROM + 1)
+    solution = denoising(y, csr.TotalVariation(len(y))).solve()
+    assert (solution.solver, solution.status, solution.n_iter) == ("total_variation", "optimal", 1)
+    assert np.ptp(solution.coef) == 0.0 and not solution.switches

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import cvxstructreg as csr
+from cvxstructreg.penalties.blocks import BlockNorms
 from cvxstructreg.testing import check_atom, check_solver
 
 RNG = np.random.default_rng(1)
@@ -245,3 +246,17 @@ class TestContract:
         with pytest.raises(AssertionError, match=r"L1\(\): expr: the time limit passed before this was checked"):
             check_atom(csr.L1(), (3, 1), time_limit=1e-9)
         check_atom(csr.L1(), (3, 1), time_limit=60.0)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "multiclass"])
+def test_losses_with_kinks_are_certified_without_a_long_search_at_a_guess(loss, monkeypatch):
+    rng, steps, prox = np.random.default_rng(0), [], BlockNorms.prox
+    X = rng.normal(size=(100, 12))
+    y = X[:, 0] + rng.normal(size=100)
+    fit = csr.Hinge(np.sign(y)) if loss == "hinge" else csr.MulticlassHinge(np.digitize(y, [-0.5, 0.5]))
+    groups = csr.Groups([range(i, i + 4) for i in range(0, 9, 2)], n_features=12)
+    problem = csr.Problem(csr.Linear(X), fit + 3.0 * csr.GroupLasso(groups))
+    solution = problem.solve()
+    monkeypatch.setattr(BlockNorms, "prox", lambda self, v, t: (steps.append(t), prox(self, v, t))[1])
+    certificate = csr.certify(problem, solution.coef, solution.intercept)
+    assert certificate.relative_gap <= 1e-6 and len(steps) <= 100

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
@@ -15,10 +14,6 @@ from cvxstructreg.core.columns import ARRAY_METHODS, accept_vectors
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime.lazy_cvxpy import cp, is_expression
 
-#: What makes a penalty of a function of the weights, and a term of a CVXPY expression: FromExpression and term_of,
-#: which their own room adds when it is imported.
-penalty_of_function: list[Callable[..., Atom]] = []
-term_of_expression: list[Callable[[Any], Any]] = []
 #: A repr names this many terms of an objective.
 MOST_SHOWN = 5
 #: A real number; the first is the usual one, and found at once.
@@ -253,10 +248,10 @@ class Objective:
             return cls((item,))
         if isinstance(item, Atom):
             return cls((Term(item, 1.0, item.target),))
-        if is_expression(item) and term_of_expression:
-            return cls.of(term_of_expression[0](item))
-        if callable(item) and not isinstance(item, type) and penalty_of_function:
-            return cls.of(penalty_of_function[0](item))
+        if is_expression(item):
+            return cls.of(_expressions().term_of(item))
+        if callable(item) and not isinstance(item, type):
+            return cls.of(_expressions().FromExpression(item))
         raise TypeError(
             f"an objective is a sum of atoms such as Logistic(y) + 0.1 * Ridge(); got {type(item).__name__}"
         )
@@ -310,3 +305,10 @@ class Objective:
         if len(self.terms) > MOST_SHOWN:
             shown.append(f"... ({len(self.terms) - MOST_SHOWN} more terms)")
         return " + ".join(shown)
+
+
+def _expressions() -> Any:
+    """What makes penalties of functions and of CVXPY expressions, imported when one is first used."""
+    from cvxstructreg.expressions import from_expression
+
+    return from_expression

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 from cvxstructreg.core.atom import Atom
-from cvxstructreg.core.objective import penalty_of_function
+from cvxstructreg.core.objective import Term
+
+#: What an atom of no known form may define; whoever knows more about a function says so by other capabilities.
+FORMLESS = frozenset({"value", "prox", "conj", "dual_norm"})
 
 
 class Penalty(Atom):
@@ -42,7 +46,9 @@ class Penalty(Atom):
                 "Penalty is a base class; derive a class with the method expr(z) from it, or pass a function of the "
                 "weights: Penalty(lambda w: cp.norm1(w))"
             )
-        return penalty_of_function[0](*given, **named)  # type: ignore[return-value]
+        from cvxstructreg.expressions import FromExpression
+
+        return FromExpression(*given, **named)  # type: ignore[return-value]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -55,6 +61,31 @@ def _parts_of_expression(self: Penalty, shape: tuple[int, int]) -> Any:
     """The parts of the expression, for a class that defines nothing else."""
     known = vars(self).get("_expression")
     if known is None:
-        made = penalty_of_function[0](self.expr, name=repr(self), joint=True)
+        from cvxstructreg.expressions import FromExpression
+
+        made = FromExpression(self.expr, name=repr(self), joint=True)
         known = vars(self).setdefault("_expression", made)
     return known.parts(shape)
+
+
+def has_parts(atom: Atom) -> bool:
+    """Whether the atom is stated as a sum of terms, or is from outside of the library and states no form."""
+    return atom.can("parts") or _is_from_outside(atom)
+
+
+def parts_of(atom: Atom, shape: tuple[int, int]) -> Sequence[Term]:
+    """The terms on the weights whose sum is the atom, if :func:`has_parts`.
+
+    A penalty from outside of the library that states no form of its own has the form of its expression.
+    """
+    if atom.can("parts"):
+        return atom.parts(shape)
+    from cvxstructreg.expressions.known_form import parts_of_expression
+
+    return parts_of_expression(atom, shape)
+
+
+def _is_from_outside(atom: Atom) -> bool:
+    """Whether a penalty has no known form, and the library did not define it: its expression may say more."""
+    outside = type(atom).__module__.partition(".")[0] != "cvxstructreg"
+    return outside and atom.target == "weights" and atom.capabilities <= FORMLESS

@@ -262,7 +262,7 @@ class Problem:
         max_iter, time_limit : optional
             Limits of the iterations and of the seconds. A solve that reaches a limit warns, with its certified gap.
         warm_start : Solution or (coef, intercept), optional
-            The starting point.
+            The starting point. One that is worse than zero weights is left out, unless it solves the same model.
         verbose : bool
             Whether to print why the solver was taken, and its progress.
         **options

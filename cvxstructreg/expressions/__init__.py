@@ -4,10 +4,6 @@ May import ``penalties`` and everything below. Only ``cone_program.py`` reads th
 ``cone_solver.py`` calls Clarabel.
 """
 
-from cvxstructreg.core.objective import penalty_of_function, term_of_expression
-from cvxstructreg.expressions.from_expression import FromExpression, term_of
-
-penalty_of_function[:] = [FromExpression]  # so that a function of the weights may be a term of a sum,
-term_of_expression[:] = [term_of]  # and an expression of a variable as well
+from cvxstructreg.expressions.from_expression import FromExpression
 
 __all__ = ["FromExpression"]

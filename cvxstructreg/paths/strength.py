@@ -7,6 +7,7 @@ from dataclasses import replace
 from numbers import Integral
 
 from cvxstructreg.core.objective import Objective, Term
+from cvxstructreg.core.penalty import has_parts, parts_of
 from cvxstructreg.core.problem import Problem
 
 
@@ -21,10 +22,10 @@ def sparsifying_terms(problem: Problem) -> tuple[int, ...]:
 
 def simple_parts(problem: Problem, term: Term) -> tuple[Term, ...]:
     """Return the parts of a term that is a sum of them, else the term itself."""
-    if not term.atom.can("parts"):
+    if not has_parts(term.atom):
         return (term,)
     rows = problem.given.n_rows if term.target == "scores" else problem.given.n_weights
-    return tuple(term.atom.parts((rows, problem.n_outputs)))
+    return tuple(parts_of(term.atom, (rows, problem.n_outputs)))
 
 
 def is_smooth(problem: Problem, term: Term) -> bool:

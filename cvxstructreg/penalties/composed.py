@@ -13,6 +13,7 @@ from cvxstructreg.core.atom import Atom
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.model import as_design
 from cvxstructreg.core.objective import Term
+from cvxstructreg.core.penalty import has_parts, parts_of
 from cvxstructreg.graphs import Graph
 from cvxstructreg.graphs.conversion import as_graph, is_graph_like
 from cvxstructreg.numerics.arrays import Array
@@ -61,9 +62,12 @@ def compose(outer: Any, K: Any) -> Any:
         raise ValueError(f"compose takes a penalty on the weights that is finite everywhere, got {outer!r}")
     matrix = as_design(K, "K")
     outer.check_shape((matrix.shape[0], 1))
-    if outer.can("quadratic"):
-        return _quadratic(outer, matrix)
-    return ComposedSum(outer, matrix) if outer.can("parts") else Composed(outer, matrix)
+    return ComposedSum(outer, matrix) if has_parts(outer) else _composed(outer, matrix)
+
+
+def _composed(outer: Atom, K: Any) -> Atom:
+    """outer(K w) as one term."""
+    return _quadratic(outer, K) if outer.can("quadratic") else Composed(outer, K)
 
 
 def _quadratic(outer: Atom, K: Any) -> Atom:
@@ -150,7 +154,8 @@ class ComposedSum(Composed):
 
     def parts(self, shape: tuple[int, int]) -> Sequence[Term]:
         """The parts of the outer function, each after K."""
-        return [compose(part, self.K) for part in self.outer.parts((self.K.shape[0], shape[1]))]
+        found = parts_of(self.outer, (self.K.shape[0], shape[1]))
+        return [part.scale * _composed(part.atom, self.K) for part in found]
 
     @classmethod
     def examples(cls, rng: np.random.Generator) -> Sequence[tuple[ComposedSum, tuple[int, int]]]:

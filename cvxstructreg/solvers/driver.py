@@ -10,6 +10,8 @@ from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+
 from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.problem import Problem
@@ -125,9 +127,13 @@ def _reasons(solution: Solution) -> str:
 
 
 def _start(problem: Problem, solver: Solver, warm_start: Any) -> Iterate:
+    """The null point, or the warm start if that is better.
+
+    Solutions of the same model are taken as they are: strengths change little along a path, and a comparison costs a
+    product with the data. So are starts for data in blocks of rows.
+    """
     if warm_start is None:
-        null = null_point(solver.reduced(problem).problem)
-        return Iterate(null.theta if solver.ignores_start else null.theta.copy(), null.b.copy())
+        return _null_start(problem, solver)
     dual: Mapping[int, Array] = {}
     if isinstance(warm_start, Solution):
         coef, intercept, dual = warm_start.coef, warm_start.intercept, warm_start.dual
@@ -135,7 +141,35 @@ def _start(problem: Problem, solver: Solver, warm_start: Any) -> Iterate:
         coef, intercept = warm_start
     else:
         raise TypeError(f"warm_start must be a Solution or (coef, intercept), got {type(warm_start).__name__}")
-    return start_at(problem, solver, Point(*problem.shaped(coef, intercept), dual))
+    start = start_at(problem, solver, Point(*problem.shaped(coef, intercept), dual))
+    if (
+        _is_of_same_model(warm_start, problem)
+        or problem.model.row_blocks is not None
+        or not _is_worse_than_null(problem, solver, start)
+    ):
+        return start
+    return _null_start(problem, solver)
+
+
+def _is_of_same_model(warm_start: Any, problem: Problem) -> bool:
+    """Whether the start is a solution of this model, or one without problem, of a plain problem solved again."""
+    if not isinstance(warm_start, Solution):
+        return False
+    known: Problem | None = warm_start.problem
+    return known is None or known.given is problem.given
+
+
+def _null_start(problem: Problem, solver: Solver) -> Iterate:
+    null = null_point(solver.reduced(problem).problem)
+    return Iterate(null.theta if solver.ignores_start else null.theta.copy(), null.b.copy())
+
+
+def _is_worse_than_null(problem: Problem, solver: Solver, start: Iterate) -> bool:
+    """Whether the objective at the start is finite and above that of the null point; bounds make it infinite."""
+    own = solver.reduced(problem).problem
+    with np.errstate(all="ignore"):
+        value = own.value_at(start.theta, start.b)
+    return bool(null_point(own).objective < value < math.inf)
 
 
 def _check_limits(tol: float, max_iter: int | None, time_limit: float | None) -> None:

@@ -17,6 +17,8 @@ from cvxstructreg.verification.given import GivenWeights, checked_problem, given
 
 #: Iterations of the search for a dual point when no solver has found one.
 SWEEPS = 5000
+#: Iterations of the first search: usual, and where the gradient of a loss with kinks is only a guess of its dual point.
+FIRST_SWEEPS, SWEEPS_AFTER_GUESS = 200, 20
 #: Most iterations of each solver in the search for a better dual point.
 SEARCH_STEPS = 5000
 
@@ -97,7 +99,10 @@ def certified(
     theta, b = given.theta, given.b
     if not search:
         return certify_point(problem, theta, b, dual, sweeps=SWEEPS)
-    certificate = certify_point(problem, theta, b, dual)
+    parts = problem.normal_form
+    guessed = not parts.scores_are_smooth and any(piece.number not in dual for piece in parts.score_pieces)
+    sweeps = SWEEPS_AFTER_GUESS if guessed else FIRST_SWEEPS
+    certificate = certify_point(problem, theta, b, dual, sweeps=sweeps, tol=tol / 10)
     if certificate.error <= tol or not np.isfinite(certificate.objective):
         return certificate
     start = (theta, b) if problem.n_outputs > 1 else (theta[:, 0], float(b[0]))
@@ -111,7 +116,8 @@ def certified(
         if proved is None or other.lower_bound > proved.lower_bound:
             proved = other
         if other.relative_gap <= tol:  # no dual point can raise the bound by more than tol
-            return certify_point(problem, theta, b, dual, other.lower_bound, known_dual=other.dual)
+            best = certificate if certificate.lower_bound > other.lower_bound else other  # nothing is searched again
+            return certify_point(problem, theta, b, dual, best.lower_bound, sweeps=1, known_dual=best.dual)
     if proved is None:
         return certify_point(problem, theta, b, dual, sweeps=SWEEPS)
     return certify_point(problem, theta, b, dual, proved.lower_bound, SWEEPS, known_dual=proved.dual)

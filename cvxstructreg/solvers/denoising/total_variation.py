@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from cvxstructreg.certificates.null_point import null_point
 from cvxstructreg.core.loss import Loss
 from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.chains.chain_dual import ChainDual
@@ -269,11 +270,22 @@ def _solved(problem: Problem, chain: PlainChain) -> Iterate:
     x = np.empty((n, 1))
     if all_equal(chain.y):
         x[:] = chain.y[0]
+    elif _is_flat(chain, null_point(problem).objective):
+        x[:] = chain.mean()[0]
     elif even < 0.0 or not denoise_long_chain(chain.y, even, x[:, 0]):
         s, lam = np.broadcast_to(chain.s, (n,)).copy(), np.broadcast_to(chain.lam, (n - 1,)).copy()
         denoise_row(chain.y, -1.0, s, lam, x[:, 0])
     loss, edges = problem.normal_form.pieces
     return Iterate(x, np.zeros(1), ChainDual(chain, x, loss.number, edges.number), exhausted=True)
+
+
+def _is_flat(chain: PlainChain, spread: float) -> bool:
+    """Whether the best constant is known to be the minimiser, from the objective there: the ``spread`` of y.
+
+    Sums of s (y - mean) from the start are at most (2 spread sum s)^(1/2). Multipliers far above them would lose y.
+    """
+    weight = len(chain.y) * float(chain.s[0]) if chain.s.size == 1 else float(chain.s.sum())
+    return bool(float(chain.lam.min()) > 1.01 * (2.0 * spread * weight) ** 0.5)
 
 
 NEEDS = (Identity(), SquaredLoss(), OneLoss(), Differences())

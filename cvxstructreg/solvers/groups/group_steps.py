@@ -131,6 +131,7 @@ class PlainSteps:
 
         return slope
 
+    @np.errstate(over="ignore", invalid="ignore")
     def direction(self, point: Point, damping: float, accuracy: float) -> tuple[Array, Array]:
         """The solution of H p = -slope on the free weights and intercepts, by preconditioned conjugate gradients."""
         sub, compiled = self.sub, self.compiled
@@ -383,13 +384,12 @@ def typical_size(diagonal: Array) -> float:
 
 def conjugate_gradients(product: Callable[[Array], Array], r: Array, diagonal: Array, accuracy: float) -> Array:
     """Solve H x = r to a relative accuracy, in the norm of the preconditioner."""
-    x, z = np.zeros_like(r), r / diagonal
-    p, rho = z, float(r @ z)
-    first = rho
+    x, p = np.zeros_like(r), r / diagonal
+    rho = first = float(r @ p)
     for _ in range(CG_STEPS):
         Hp = product(p)
         bend = float(p @ Hp)
-        if bend <= 0:
+        if not 0.0 < bend < np.inf:  # data of extreme sizes overflow
             break
         x, r = x + (rho / bend) * p, r - (rho / bend) * Hp
         z = r / diagonal
