@@ -22,6 +22,7 @@ from cvxstructreg.core.problem import Problem
 from cvxstructreg.forms.normal_form import Piece
 from cvxstructreg.forms.separable import Separable
 from cvxstructreg.numerics.arrays import Array
+from cvxstructreg.numerics.units import power_of_two
 from cvxstructreg.solvers.general.excess import into_domain
 from cvxstructreg.solvers.general.few_weights import FewWeights
 from cvxstructreg.solvers.general.newton_matrix import Hessians, bent
@@ -71,7 +72,9 @@ class _Smooth:
         self.problem, self.parts, self.k = problem, problem.normal_form, problem.n_outputs
         model, d = problem.model, problem.model.n_weights
         X = model.design.toarray() if sp.issparse(model.design) else np.asarray(model.design)
-        self.rows = np.column_stack([X, np.ones(len(X))]) if model.intercept else X
+        # intercepts are in the unit of the weights, so that a norm of x means the same whatever the unit of the data
+        self.unit = power_of_two(float(self.parts.column_norms.max(initial=0.0)) / np.sqrt(len(X)))
+        self.rows = np.column_stack([X, np.full(len(X), self.unit)]) if model.intercept else X
         self.n_weights, self.size = d, self.rows.shape[1]
         pick = np.eye(d, self.size)
         self.terms = [SmoothTerm(p, p.forward(self.rows)) for p in self.parts.score_pieces if is_smooth(p, self.k)]
@@ -106,8 +109,12 @@ class _Smooth:
 
     def parted(self, x: Array) -> tuple[Array, Array]:
         """(theta, b) of x."""
-        b = x[self.n_weights] if self.size > self.n_weights else np.zeros(self.k)
-        return x[: self.n_weights].copy(), np.array(b)
+        b = self.unit * x[self.n_weights] if self.size > self.n_weights else np.zeros(self.k)
+        return x[: self.n_weights].copy(), b
+
+    def joined(self, theta: Array, b: Array) -> Array:
+        """x of (theta, b)."""
+        return np.vstack([theta, b[None, :] / self.unit]) if self.size > self.n_weights else theta.copy()
 
 
 def _splitting(smooth: _Smooth, x: Array) -> Splitting:
@@ -134,7 +141,7 @@ def _padded(piece: Piece, size: int) -> Any:
 def run(problem: Problem, start: Iterate, tol: float) -> Iterator[Iterate]:
     """Newton steps until no step decreases the objective."""
     smooth = _Smooth(problem)
-    x = np.vstack([start.theta, start.b[None, :]]) if problem.model.intercept else start.theta.copy()
+    x = smooth.joined(start.theta, start.b)
     splitting, accuracy = _splitting(smooth, x), FIRST_ACCURACY
     for copy in splitting.copies:
         if copy.number is not None and copy.number in start.dual:
