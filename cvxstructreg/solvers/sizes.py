@@ -15,6 +15,8 @@ from cvxstructreg.solvers.needs import Need
 FEW_COLUMNS, FEW_NUMBERS = 400, 400_000
 #: A problem is small up to this many stored entries of X times outputs: the reference solves it in seconds.
 SMALL = 50_000
+#: Scores of so many weights on average are of few weights.
+FEW_IN_ROW = 3
 
 
 def is_small(problem: Problem) -> bool:
@@ -57,19 +59,21 @@ def _jumps(problem: Problem) -> bool:
 
 @dataclass(frozen=True)
 class NoLooseWeights(Need):
-    """Not few data, many weights that only differences or norms hold, and a loss with kinks.
+    """Not few data, many weights that only differences or norms hold, and a loss with kinks of sums of weights.
 
     Then Newton systems are hard to solve by products, and first-order steps are slow.
     """
 
     def __str__(self) -> str:
-        return "many data, few weights, a smooth loss, or a ridge or L1 on every weight"
+        return "many data, few weights, a smooth loss, scores of few weights, or a ridge or L1 on every weight"
 
     def missing(self, problem: Problem) -> str | None:
         """What makes the reference faster."""
         if problem.given.n_weights <= DENSE_LIMIT or problem.given.kernel is not None or not is_small(problem):
             return None
-        parts = problem.normal_form
+        parts, design = problem.normal_form, problem.given.design
         if parts.scores_are_smooth or parts.all_penalised:
+            return None
+        if sp.issparse(design) and design.nnz <= FEW_IN_ROW * problem.given.n_rows:
             return None
         return "the loss has kinks, no ridge or L1 holds every weight, and the reference solver takes so few data"

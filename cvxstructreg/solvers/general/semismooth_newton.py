@@ -345,5 +345,5 @@ MATRIX_FREE = Solver(
     COPIED,
     rough_zeros=True,
     fastest_if=(NoLooseWeights(),),
-    patience=20,
+    patience=60,
 )

@@ -19,6 +19,7 @@ from cvxstructreg.forms.quadratic_form import squared_columns, to_dense
 from cvxstructreg.forms.separable import Separable
 from cvxstructreg.numerics.arrays import Array
 from cvxstructreg.runtime import deadline
+from cvxstructreg.solvers.iterate import SolverFailedError
 
 #: Over-relaxation.
 RELAXATION = 1.6
@@ -96,7 +97,10 @@ class Splitting:
             pulls = (copy.weight * self.rho * copy.Z - copy.multiplier for copy in self.copies)
             pulled = sum(copy.adjoint(u, self.size) for copy, u in zip(self.copies, pulls, strict=True))
             x = solve(pulled - c, x)
-            primal, dual = self._step(x, c)
+            with np.errstate(over="ignore", invalid="ignore"):
+                primal, dual = self._step(x, c)
+            if not np.isfinite(primal + dual):
+                raise SolverFailedError("the copies of the weights diverge")
             if max(primal, dual) <= accuracy:
                 break
             if count >= next_change:
