@@ -217,6 +217,15 @@ def test_columns_far_from_zero_without_intercept_go_to_newton_systems(monkeypatc
     assert solution.n_iter < 80
 
 
+def test_a_large_kernel_problem_keeps_its_solver(monkeypatch):
+    monkeypatch.undo()
+    problem = kernel_problem(3, "Squared", True, 0, 1)
+    first = registry.choose(problem, "auto")
+    assert any(solver.accepts(problem) for solver in handover.RESCUERS)
+    assert not handover.has_rescuer(problem, first)
+    assert handover.has_rescuer(far_columns(100), working_set.SOLVER)
+
+
 def far_columns(n: int) -> csr.Problem:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, 80)) + 200.0

@@ -1,6 +1,6 @@
 """How an excess on the weights is spread over the dual points of their terms: q + K S^+ excess with S = sum K'K.
 
-The changed points take the whole excess, up to what no term sees. Nothing smaller does: S^+ gives the smallest change.
+The changed points take the whole excess, up to what no term sees.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cvxstructreg.numerics.semidefinite_solve import SemidefiniteSolve, solve_di
 
 #: A sparse S of at most so many rows, and of so many entries in each, has a factor that costs less than the solve.
 MOST_ROWS, MOST_IN_ROW = 100_000, 10
-#: Where the key of the result is kept.
+#: The key of the result, which is kept with the normal form.
 _KEPT = "_spreading"
 
 

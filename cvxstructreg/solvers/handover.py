@@ -19,7 +19,7 @@ from cvxstructreg.solvers.iterate import SolverFailedError
 from cvxstructreg.solvers.sizes import is_small
 from cvxstructreg.solvers.solver import AS_GIVEN, Solver
 
-#: On larger problems, a stalled solver hands over to one of these if it accepts: they take few steps of known cost.
+#: On larger problems, a stalled solver hands over if one of these accepts: they take few steps of known cost.
 RESCUERS = (interior_point.SOLVER, semismooth_newton.SOLVER)
 #: A solver stalls if its gap, extrapolated at the rate of the last doubling of iterations, would not reach the
 #: tolerance within this many more doublings.
@@ -48,6 +48,8 @@ class End:
 
 def has_rescuer(problem: Problem, solver: Solver) -> bool:
     """Whether a large problem that this solver does not solve has another solver with steps of known cost."""
+    if problem.given.kernel is not None:  # see successors
+        return False
     return any(other is not solver and other.accepts(problem) for other in RESCUERS)
 
 
